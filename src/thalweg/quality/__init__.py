@@ -1,0 +1,1 @@
+"""Quality control: arrays in, flags out; pure functions."""
