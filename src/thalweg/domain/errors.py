@@ -1,0 +1,84 @@
+"""What can go wrong, in domain words.
+
+A domain error says what is wrong and at which parameter. Each door says it again in its protocol's own form, in
+one table of its own (``doors/*/errors.py``). Messages are written for the client's author: the value seen, the
+values allowed, what to do.
+"""
+
+from __future__ import annotations
+
+
+class ThalwegError(Exception):
+    """Base of every error that a client or an operator can mend.
+
+    message    one or two sentences, no secrets, no SQL, no paths of the server
+    parameter  the name of the parameter, field or element at fault, as the client wrote it or should have
+    """
+
+    def __init__(self, message: str, *, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.parameter = parameter
+
+
+class InvalidRequest(ThalwegError):
+    """The request as a whole cannot be understood: malformed XML, wrong root, truncated body."""
+
+
+class MissingParameter(ThalwegError):
+    """A mandatory parameter is absent or empty."""
+
+    def __init__(self, parameter: str, message: str | None = None) -> None:
+        super().__init__(message or f"The parameter '{parameter}' is missing or empty.", parameter=parameter)
+
+
+class InvalidParameter(ThalwegError):
+    """A parameter has a value that is not allowed."""
+
+    def __init__(self, parameter: str, message: str) -> None:
+        super().__init__(message, parameter=parameter)
+
+
+class NotFound(ThalwegError):
+    """The thing that a parameter names does not exist, or does not exist for this caller."""
+
+    def __init__(self, parameter: str, message: str) -> None:
+        super().__init__(message, parameter=parameter)
+
+
+class AlreadyExists(ThalwegError):
+    """The thing to be created is there: a name in use, an observation already contained."""
+
+    def __init__(self, parameter: str, message: str) -> None:
+        super().__init__(message, parameter=parameter)
+
+
+class Unauthenticated(ThalwegError):
+    """No credentials where some are needed, or bad ones."""
+
+
+class PermissionDenied(ThalwegError):
+    """The caller is known and may not do this."""
+
+
+class TooLarge(ThalwegError):
+    """A named limit is passed: size, depth, rows, period. The message names the limit."""
+
+
+class NotSupported(ThalwegError):
+    """A known operation or option that this server does not offer."""
+
+
+class StoreUnavailable(ThalwegError):
+    """The store cannot take the request now: locked too long, disk full, I/O error. Trying later may help.
+
+    retry_after_s  a guess for the client, seconds
+    """
+
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class DamagedData(ThalwegError):
+    """Stored bytes fail their checksum. Named, never served; everything else goes on."""

@@ -1,0 +1,101 @@
+"""Look-ups in a catalogue."""
+
+import pytest
+
+from thalweg.domain.catalogue import Feature, ObservedProperty, Offering, Procedure, Series, Track, Unit, Workspace
+from thalweg.domain.errors import InvalidParameter, NotFound
+from thalweg.domain.snapshot import Catalogue
+from thalweg.services.catalogue import (
+    resolve_features,
+    resolve_offerings,
+    resolve_procedures,
+    resolve_properties,
+    resolve_srid,
+)
+
+URN = "urn:ogc:def:parameter:x-thalweg:1.0:"
+
+
+def make() -> Catalogue:
+    properties = {
+        1: ObservedProperty(1, "u1", URN + "air:rainfall", "air-rainfall"),
+        2: ObservedProperty(2, "u2", URN + "air:temperature", "air-temperature"),
+        3: ObservedProperty(3, "u3", URN + "water:temperature", "water-temperature"),
+    }
+    procedures = {
+        5: Procedure(5, "p5", "urn:p:A", "A", "urn:s:a", series=(Series(1, 1), Series(2, 1)), feature_id=8),
+        6: Procedure(6, "p6", "urn:p:B", "B", "urn:s:b", series=(Series(3, 1),), feature_id=None),
+    }
+    return Catalogue(
+        Workspace(1, "w", "default", srids=(4326, 2056)),
+        units={1: Unit(1, "Cel")},
+        properties=properties,
+        features={8: Feature(8, "f8", "urn:f:8", "here"), 9: Feature(9, "f9", "urn:f:9", "there")},
+        procedures=procedures,
+        offerings={
+            1: Offering(1, "o1", "urn:o:net", "net", procedure_ids=(5, 6)),
+            2: Offering(2, "o2", "urn:o:A", "A-own", procedure_id=5, procedure_ids=(5,)),
+        },
+        tracks={1: Track(1, 5, 9), 2: Track(2, 5, 8)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (URN + "air:rainfall", ["air-rainfall"]),
+        ("air-rainfall", ["air-rainfall"]),
+        ("rainfall", ["air-rainfall"]),
+        ("air:temperature", ["air-temperature"]),
+        ("temperature", ["air-temperature", "water-temperature"]),
+        ("air", ["air-rainfall", "air-temperature"]),
+        (URN, ["air-rainfall", "air-temperature", "water-temperature"]),
+        ("rain", []),
+        ("emperature", []),
+        ("", []),
+        (":", []),
+        ("(a|a)*", []),
+        ("%", []),
+    ],
+)
+def test_properties_match_by_whole_parts_of_the_urn(text: str, names: list[str]) -> None:
+    catalogue = make()
+    for _ in range(2):  # the second time from memory
+        assert [p.name for p in catalogue.match_properties(text)] == names
+
+
+def test_procedures_answer_to_identifier_name_and_assigned_id() -> None:
+    catalogue = make()
+    assert [catalogue.procedure(key) for key in ("urn:p:A", "A", "urn:s:a")] == [catalogue.procedures[5]] * 3
+    assert catalogue.procedure("a") is None
+    assert [p.id for p in resolve_procedures(catalogue, ["B", "urn:p:A", "A"], "procedure")] == [6, 5]
+
+
+def test_an_unknown_name_is_told_with_known_ones() -> None:
+    catalogue = make()
+    for resolve, parameter in (
+        (resolve_procedures, "procedure"),
+        (resolve_offerings, "offering"),
+        (resolve_features, "featureOfInterest"),
+        (resolve_properties, "observedProperty"),
+    ):
+        with pytest.raises(NotFound) as caught:
+            resolve(catalogue, ["nowhere' OR '1'='1"], parameter)
+        assert caught.value.parameter == parameter
+        assert "urn:" in caught.value.message
+
+
+def test_a_crs_that_the_workspace_does_not_offer_is_refused() -> None:
+    assert resolve_srid(make(), 2056, "srsName") == 2056
+    with pytest.raises(InvalidParameter, match="4326, 2056"):
+        resolve_srid(make(), 3857, "srsName")
+
+
+def test_memberships_and_places() -> None:
+    catalogue = make()
+    assert [o.id for o in catalogue.offerings_by_procedure[5]] == [1, 2]
+    assert list(catalogue.procedures_of([catalogue.offerings[2]])) == [5]
+    assert catalogue.feature_ids_of(catalogue.procedures[5]) == (8, 9)
+    assert catalogue.feature_ids_of(catalogue.procedures[6]) == ()
+    assert catalogue.unit("Cel") == Unit(1, "Cel")
+    assert catalogue.unit("K") is None
