@@ -1,0 +1,1 @@
+"""The embedded back end: one SQLite file, written by several processes."""

@@ -1,0 +1,185 @@
+"""Connections to the database file, and SQLite's errors in the domain's words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from weakref import WeakSet
+
+import apsw
+
+from thalweg.domain.errors import DamagedData, InvalidRequest, StoreUnavailable
+
+OLDEST_SQLITE: Final = (3, 51, 3)
+"""Before it, a commit that resets the write-ahead log while another connection checkpoints can damage the file
+(https://sqlite.org/wal.html, the WAL-reset bug); several writing processes on one file are exactly that case."""
+BUSY_MS: Final = 5000
+READER_CACHE_KIB: Final = 4096
+"""Each thread has one, and the system caches the file: more made no read faster."""
+WRITER_CACHE_KIB: Final = 32_768
+WAL_LIMIT_BYTES: Final = 64 << 20
+"""The write-ahead log is cut to this when it starts again from the beginning."""
+
+Row: TypeAlias = tuple[Any, ...]
+Bindings: TypeAlias = Sequence[Any] | dict[str, Any]
+
+
+def check_library(version: str | None = None) -> None:
+    """Refuse an SQLite that may damage the store. Raises StoreUnavailable."""
+    found = version or apsw.sqlite_lib_version()
+    if tuple(int(part) for part in found.split(".")[:3]) < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailable(
+            f"SQLite {found} can damage a store that several processes write; {oldest} or newer is needed "
+            f"(it comes with apsw {oldest} or newer)."
+        )
+
+
+def connect(path: Path, *, writer: bool) -> apsw.Connection:
+    """A connection to an existing file; a reader's refuses to write. Raises apsw.Error.
+
+    Readers open the file for writing too: they take part in the shared index of the write-ahead log.
+    """
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.set_busy_timeout(BUSY_MS)
+        # Without it a statement with a range or a limit is prepared anew whenever its bounds change, because the
+        # library is built with STAT4: 18 instead of 6 µs for the statement that reads a day.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+        cursor = connection.cursor()
+        for pragma in _WRITER_PRAGMAS if writer else _READER_PRAGMAS:
+            cursor.execute(pragma).fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+_COMMON_PRAGMAS: Final = ("PRAGMA temp_store = MEMORY", "PRAGMA wal_autocheckpoint = 0")
+_READER_PRAGMAS: Final = (
+    *_COMMON_PRAGMAS,
+    f"PRAGMA cache_size = -{READER_CACHE_KIB}",
+    "PRAGMA query_only = ON",
+)
+_WRITER_PRAGMAS: Final = (
+    *_COMMON_PRAGMAS,
+    f"PRAGMA cache_size = -{WRITER_CACHE_KIB}",
+    "PRAGMA journal_mode = WAL",
+    f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
+    # FULL: the log is on the disk before a commit is acknowledged.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+)
+
+LOST: Final = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.NoMemError,
+    apsw.InterruptError,
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.ProtocolError,
+    apsw.ConnectionClosedError,
+    apsw.CursorClosedError,
+)
+"""Errors that say nothing about the request, and after which a transaction cannot be trusted any more."""
+
+
+def domain_error(error: BaseException) -> BaseException:
+    """What an error of SQLite means to a client; any other error as it is."""
+    if isinstance(error, apsw.FullError):
+        return StoreUnavailable("The store's disk is full; reading and deleting still work.", retry_after_s=60)
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return StoreUnavailable("The store is locked by another program; try again later.")
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return DamagedData("The store's file is damaged.")
+    if isinstance(error, apsw.ConnectionClosedError | apsw.CursorClosedError):
+        return StoreUnavailable("The store is closed.")
+    if isinstance(error, LOST):
+        return StoreUnavailable("The store's file cannot be read or written now.", retry_after_s=5)
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidRequest("A text holds half of a surrogate pair, which is no character.")
+    return error
+
+
+class Reader:
+    """One thread's connection for reading. Every statement is read to its end: nothing stays open between calls."""
+
+    __slots__ = ("__weakref__", "connection", "cursor")
+
+    def __init__(self, path: Path) -> None:
+        self.connection = connect(path, writer=False)
+        self.cursor = self.connection.cursor()
+
+    def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
+        """All rows of a statement. Raises StoreUnavailable, DamagedData."""
+        try:
+            return self.cursor.execute(sql, bindings).fetchall()
+        except (apsw.Error, UnicodeEncodeError) as error:
+            raise domain_error(error) from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All statements inside see one state of the store. Short work only, never a wait."""
+        self.rows("BEGIN")
+        try:
+            yield
+        finally:
+            if self.connection.in_transaction:
+                self.rows("COMMIT")
+
+
+class Readers:
+    """A reader for each thread that asks, opened when it first does."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._all: WeakSet[Reader] = WeakSet()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def mine(self) -> Reader:
+        """The calling thread's reader. Raises StoreUnavailable when closed or the file cannot be opened."""
+        try:
+            reader: Reader = self._local.reader
+        except AttributeError:
+            return self._open()
+        return reader
+
+    def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
+        """All rows of a statement, by the calling thread's reader."""
+        return self.mine().rows(sql, bindings)
+
+    def _open(self) -> Reader:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable("The store is closed.")
+            try:
+                reader = Reader(self._path)
+            except apsw.Error as error:
+                raise domain_error(error) from error
+            self._all.add(reader)
+        self._local.reader = reader
+        return reader
+
+    def close(self) -> None:
+        """Close every thread's connection; calls still running in other threads end with StoreUnavailable."""
+        with self._lock:
+            self._closed = True
+            readers = list(self._all)
+        for reader in readers:
+            try:
+                reader.connection.interrupt()
+                reader.connection.close()
+            except apsw.Error:
+                # In use at this very moment: closed when its thread lets go of it.
+                continue
