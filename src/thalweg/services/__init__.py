@@ -1,0 +1,1 @@
+"""Use cases: what the server does, whatever the protocol."""

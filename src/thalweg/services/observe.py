@@ -1,0 +1,190 @@
+"""Writing and selecting observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+
+from thalweg.domain.access import Principal
+from thalweg.domain.blocks import Block, BoolArray, Column
+from thalweg.domain.catalogue import Feature, Procedure, Series, Track
+from thalweg.domain.geometry import Geometry
+from thalweg.domain.observations import Insertion, LastValue, Receipt, TrackState
+from thalweg.domain.selection import ObservationQuery, Selected
+from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.store import Store
+from thalweg.domain.time import ALL_TIME, END_US, Interval
+from thalweg.services.places import place_test
+
+
+class Observe:
+    """The observations of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def insert(
+        self, catalogue: Catalogue, insertions: Sequence[Insertion], principal: Principal
+    ) -> Future[list[Receipt]]:
+        """Store rows, all or none; see ``ObservationStore.insert``."""
+        return self._store.insert(catalogue.workspace.id, insertions, by=principal.name)
+
+    def states(self, tracks: Sequence[Track]) -> dict[int, TrackState]:
+        return self._store.states([track.id for track in tracks])
+
+    def select(self, catalogue: Catalogue, query: ObservationQuery) -> list[Selected]:
+        """The tracks that can hold what is asked for, each with its rows still to be read, in order of procedure.
+
+        A track of which no row passes is among them, with no blocks. Names are resolved already; nothing raises
+        here but the store.
+        """
+        chosen: list[Selected] = []
+        property_ids = None if query.properties is None else tuple([p.id for p in query.properties])
+        intervals = None if query.phenomenon is None else union(query.phenomenon)
+        features_passed: dict[int, bool] = {}
+        places = [place_test(spatial) for spatial in query.spatial]
+        for procedure in self._procedures(catalogue, query):
+            wanted = catalogue.series_of(procedure, property_ids)
+            if not wanted.series:
+                continue
+            for track in catalogue.tracks_by_procedure.get(procedure.id, ()):
+                feature = catalogue.features[track.feature_id]
+                passed = features_passed.get(feature.id)
+                if passed is None:
+                    passed = features_passed[feature.id] = _feature_passes(feature, query, places)
+                if passed:
+                    chosen.append(
+                        Selected(
+                            procedure,
+                            feature,
+                            track,
+                            wanted.properties,
+                            wanted.series,
+                            wanted.units,
+                            iter(()),
+                        )
+                    )
+        if query.latest:
+            states = self._store.states([s.track.id for s in chosen])
+            for selected in chosen:
+                state = states.get(selected.track.id)
+                if state is not None:
+                    selected.blocks = _latest(state, selected.series)
+        else:
+            for selected in chosen:
+                ids = [s.property_id for s in selected.series]
+                if query.first:
+                    selected.blocks = self._first(selected.track, selected.series)
+                else:
+                    selected.blocks = self._scan(selected.track, ids, intervals, query.result)
+        return chosen
+
+    @staticmethod
+    def _procedures(catalogue: Catalogue, query: ObservationQuery) -> Iterator[Procedure]:
+        wanted = catalogue.procedures.values() if query.procedures is None else query.procedures
+        if query.offerings is None:
+            yield from wanted
+            return
+        offerings = [catalogue.members(offering) for offering in query.offerings]
+        for procedure in wanted:
+            if any(procedure.id in members for members in offerings):
+                yield procedure
+
+    def _scan(
+        self, track: Track, ids: list[int], phenomenon: tuple[Interval, ...] | None, result: tuple[Interval, ...] | None
+    ) -> Iterator[Block]:
+        for interval in (ALL_TIME,) if phenomenon is None else phenomenon:
+            for block in self._store.scan(track.id, ids, interval):
+                mask: BoolArray | None = None
+                if block.begin is not None and phenomenon is not None:
+                    mask = block.begin >= interval.begin_us
+                if result is not None:
+                    times = block.end if block.result_time is None else block.result_time
+                    inside = np.zeros(len(block), np.bool_)
+                    for part in result:
+                        inside |= (times >= part.begin_us) & (times < part.end_us)
+                    mask = inside if mask is None else mask & inside
+                if mask is None or mask.all():
+                    yield block
+                elif mask.any():
+                    yield block.take(mask)
+
+    def _first(self, track: Track, series: tuple[Series, ...]) -> Iterator[Block]:
+        cells = []
+        for item in series:
+            for block in self._store.scan(track.id, [item.property_id], rows=1):
+                column = block.columns[item.property_id]
+                end, begin, result = block.key(0)
+                cells.append(
+                    (item, LastValue(end, begin, result, column.values[:1].tolist()[0], int(column.quality[0])))
+                )
+                break
+        return _rows_of_cells(cells, series)
+
+
+def union(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
+    """The same instants as sorted, disjoint, non-empty intervals."""
+    merged: list[Interval] = []
+    for interval in sorted(intervals, key=lambda i: i.begin_us):
+        if interval.is_empty:
+            continue
+        if merged and interval.begin_us <= merged[-1].end_us:
+            merged[-1] = Interval(merged[-1].begin_us, max(merged[-1].end_us, interval.end_us))
+        else:
+            merged.append(interval)
+    return tuple(merged)
+
+
+def closed(begin_us: int, end_us: int) -> Interval:
+    """Both ends belong to it (SOS 2.0)."""
+    return Interval(begin_us, min(end_us + 1, END_US))
+
+
+def open_begin(begin_us: int, end_us: int) -> Interval:
+    """(begin, end] (SOS 1.0 as istSOS reads it)."""
+    return Interval(begin_us + 1, min(end_us + 1, END_US))
+
+
+def _feature_passes(
+    feature: Feature, query: ObservationQuery, places: Sequence[Callable[[Geometry | None], bool]]
+) -> bool:
+    if query.features is not None and all(feature.id != f.id for f in query.features):
+        return False
+    return all(test(feature.geometry) for test in places)
+
+
+def _latest(state: TrackState, series: tuple[Series, ...]) -> Iterator[Block]:
+    cells = [(s, state.series[s.property_id].last) for s in series if s.property_id in state.series]
+    return _rows_of_cells(cells, series, state)
+
+
+def _rows_of_cells(
+    cells: Sequence[tuple[Series, LastValue]], series: tuple[Series, ...], state: TrackState | None = None
+) -> Iterator[Block]:
+    """One block of the rows that the cells lie in; each row holds just those cells."""
+    if not cells:
+        return
+    keys = sorted({(c.end_us, c.begin_us, c.result_us) for _, c in cells})
+    place = {key: row for row, key in enumerate(keys)}
+    items: dict[int, list[object]] = {s.property_id: [None] * len(keys) for s in series}
+    quality: dict[int, list[int]] = {s.property_id: [100] * len(keys) for s in series}
+    for item, cell in cells:
+        row = place[cell.end_us, cell.begin_us, cell.result_us]
+        items[item.property_id][row] = cell.value
+        quality[item.property_id][row] = cell.quality
+    table = np.array(keys, np.int64)
+    end, begin, result = table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy()
+    position = None
+    if state is not None and state.position is not None:
+        position = np.full((len(keys), 3), np.nan)
+        if keys[-1][0] == state.end_us:
+            position[-1] = state.position
+    yield Block(
+        end,
+        {s.property_id: Column.of(s.kind, items[s.property_id], quality[s.property_id]) for s in series},
+        begin=None if np.array_equal(begin, end) else begin,
+        result_time=None if np.array_equal(result, end) else result,
+        position=position,
+    )
