@@ -1,0 +1,1 @@
+"""Who asks, which role they hold, what it permits."""

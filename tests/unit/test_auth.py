@@ -1,0 +1,439 @@
+"""Credentials, passwords, tokens, roles, and the service that turns a header into a principal."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from argon2 import PasswordHasher
+
+from thalweg.auth.credentials import Basic, Bearer, parse_authorization
+from thalweg.auth.passwords import Passwords, new_password
+from thalweg.auth.policy import Action, may, require
+from thalweg.auth.tokens import new_token, token_digest
+from thalweg.domain.access import Principal, Role, Token, User
+from thalweg.domain.errors import (
+    AlreadyExists,
+    InvalidParameter,
+    NotFound,
+    PermissionDenied,
+    StoreUnavailable,
+    Unauthenticated,
+)
+from thalweg.services.access import Access
+from thalweg.settings import Settings
+
+
+def done(value: Any = None) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+class MemoryAccounts:
+    """Accounts kept in dictionaries."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, User] = {}
+        self.by_digest: dict[str, Token] = {}
+        self.generation = 1
+        self.lookups = 0
+
+    def users(self) -> list[User]:
+        return list(self.by_name.values())
+
+    def user(self, name: str) -> User | None:
+        self.lookups += 1
+        return self.by_name.get(name)
+
+    def put_user(self, user: User) -> Future[None]:
+        self.by_name[user.name] = user
+        self.generation += 1
+        return done()
+
+    def delete_user(self, name: str) -> Future[None]:
+        del self.by_name[name]
+        self.by_digest = {d: t for d, t in self.by_digest.items() if t.user != name}
+        self.generation += 1
+        return done()
+
+    def tokens(self) -> list[Token]:
+        return list(self.by_digest.values())
+
+    def token(self, digest: str) -> Token | None:
+        return self.by_digest.get(digest)
+
+    def put_token(self, token: Token) -> Future[None]:
+        self.by_digest[token.digest] = token
+        self.generation += 1
+        return done()
+
+    def delete_token(self, digest: str) -> Future[None]:
+        del self.by_digest[digest]
+        self.generation += 1
+        return done()
+
+    def access_generation(self) -> int:
+        return self.generation
+
+
+def basic(name: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+@pytest.fixture
+def accounts() -> MemoryAccounts:
+    return MemoryAccounts()
+
+
+# Cheap, so that tests about other things than hashing take milliseconds.
+QUICK = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
+
+
+@pytest.fixture
+def access(accounts: MemoryAccounts) -> Access:
+    return Access(accounts, Settings(), Passwords(hasher=QUICK))
+
+
+# ---------------------------------------------------------------- header
+
+
+def test_basic_credentials_keep_colons_and_other_letters() -> None:
+    assert parse_authorization(basic("ann", "a:b:ç€")) == Basic("ann", "a:b:ç€")
+    assert parse_authorization("bAsIc   " + basic("ann", "").split()[1]) == Basic("ann", "")
+    latin = base64.b64encode("ann:ç".encode("latin-1")).decode()
+    assert parse_authorization(f"Basic {latin}") == Basic("ann", "ç")
+
+
+def test_bearer_token_and_no_header() -> None:
+    assert parse_authorization("Bearer tw_abc-_~+/==") == Bearer("tw_abc-_~+/==")
+    assert parse_authorization("") is None
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        " ",
+        "Basic",
+        "Basic ",
+        "Basic !!!!",
+        "Basic YW5u",  # ann, without colon
+        "Basic OnNlY3JldA==",  # empty name
+        "Basic YQBiOmM=",  # a NUL in the name
+        "Basic YW5uOmEKYg==",  # a line feed in the password
+        "Basic YW5uOg",  # padding missing
+        "Bearer",
+        "Bearer a b",
+        "Bearer ",
+        "Bearer tök",
+        "Digest username=x",
+        "tw_token",
+        "Basic " + "A" * 5000,
+        "Bearer " + "a" * 2000,
+        "\udcff\udcff",
+    ],
+)
+def test_malformed_headers_are_unauthenticated_and_not_repeated(header: str) -> None:
+    with pytest.raises(Unauthenticated) as caught:
+        parse_authorization(header)
+    value = header.partition(" ")[2].strip()
+    assert not value or value not in caught.value.message
+
+
+def test_credentials_do_not_show_their_secret() -> None:
+    assert "hunter2" not in repr(Basic("ann", "hunter2"))
+    assert "hunter2" not in repr(Bearer("hunter2"))
+
+
+# ---------------------------------------------------------------- roles
+
+
+@pytest.mark.parametrize(
+    ("action", "least"),
+    [
+        (Action.READ, Role.VIEWER),
+        (Action.INSERT, Role.DATA_MANAGER),
+        (Action.REGISTER, Role.NETWORK_MANAGER),
+        (Action.ADMINISTER, Role.ADMIN),
+    ],
+)
+def test_each_action_needs_its_role(action: Action, least: Role) -> None:
+    for role in Role:
+        known, anonymous = Principal("ann", role), Principal("", role)
+        assert may(known, action) is may(anonymous, action) is (role >= least)
+        if role >= least:
+            require(known, action)
+            require(anonymous, action)
+        else:
+            with pytest.raises(PermissionDenied, match="'ann' may not"):
+                require(known, action)
+            with pytest.raises(Unauthenticated, match="Credentials are needed to"):
+                require(anonymous, action)
+
+
+# ---------------------------------------------------------------- passwords and tokens
+
+
+def test_password_hash_is_argon2id_and_verifies_only_its_password() -> None:
+    passwords = Passwords()
+    stored = passwords.hash("correct horse")
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert passwords.hash("correct horse") != stored
+    assert passwords.verify(stored, "correct horse")
+    assert not passwords.verify(stored, "correct horse ")
+    assert not passwords.verify("no hash", "correct horse")
+    assert not passwords.verify(None, "correct horse")
+
+
+@pytest.mark.parametrize("password", ["", "1234567", "x" * 1025, "é" * 513])
+def test_passwords_too_short_or_too_long_are_refused(password: str) -> None:
+    with pytest.raises(InvalidParameter, match=r"at least 8 characters and at most 1,024 bytes"):
+        Passwords().hash(password)
+
+
+def test_password_over_the_limit_is_wrong_at_no_cost() -> None:
+    passwords = Passwords()
+    started = time.perf_counter()
+    assert not passwords.verify("$argon2id$v=19$m=65536,t=3,p=4$AAAAAAAA$AAAAAAAA", "x" * 1_000_000)
+    assert time.perf_counter() - started < 0.01
+
+
+def test_hashings_at_once_are_bounded_and_the_wait_too() -> None:
+    passwords = Passwords(concurrency=1, wait_s=0.05)
+    with passwords.turn(), pytest.raises(StoreUnavailable, match="Too many passwords") as caught:
+        passwords.hash("long enough")
+    assert caught.value.retry_after_s == 5
+    assert passwords.hash("long enough")
+
+
+def test_new_secrets_are_random_and_recognisable() -> None:
+    tokens = {new_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert all(t.startswith("tw_") and len(t) == 46 for t in tokens)
+    assert len({new_password() for _ in range(100)}) == 100
+    # From sha256sum.
+    assert token_digest("tw_x") == "e7bf685cd967d021d20f02f8bae69732d544734802e859d70e3dbe10ab4c1f02"
+
+
+# ---------------------------------------------------------------- access
+
+
+def test_no_header_is_anonymous_with_the_role_of_the_setting(accounts: MemoryAccounts) -> None:
+    for role in (Role.NOTHING, Role.VIEWER):
+        access = Access(accounts, Settings(anonymous_role=role))
+        assert access.quick("") == access.authenticate("") == Principal("", role)
+
+
+def test_right_password_gives_the_principal_and_is_remembered(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.DATA_MANAGER, "correct horse")
+    header = basic("ann", "correct horse")
+    assert access.quick(header) is None
+    assert access.authenticate(header) == Principal("ann", Role.DATA_MANAGER)
+    assert access.quick(header) == Principal("ann", Role.DATA_MANAGER)
+    assert access.quick(basic("ann", "correct horsf")) is None
+    started = time.perf_counter()
+    for _ in range(100):
+        access.quick(header)
+    assert time.perf_counter() - started < 0.01
+
+
+def test_wrong_password_and_unknown_user_are_refused_alike(accounts: MemoryAccounts) -> None:
+    access = Access(accounts, Settings())
+    access.add_user("ann", Role.ADMIN, "correct horse")
+    access.prepare()
+    messages, seconds = set(), []
+    for name in ("ann", "bob"):
+        started = time.perf_counter()
+        with pytest.raises(Unauthenticated) as caught:
+            access.authenticate(basic(name, "wrong horse"))
+        seconds.append(time.perf_counter() - started)
+        messages.add(caught.value.message)
+    assert len(messages) == 1
+    # Generous for a busy machine; without the decoy an unknown user takes a thousandth.
+    assert 0.2 < seconds[0] / seconds[1] < 5
+
+
+def test_bad_credentials_are_never_anonymous(accounts: MemoryAccounts) -> None:
+    access = Access(accounts, Settings(anonymous_role=Role.ADMIN))
+    for header in (basic("x", "y" * 10), "Bearer tw_unknown", "Nonsense", "Basic %%%"):
+        with pytest.raises(Unauthenticated):
+            access.authenticate(header)
+        assert access.quick(header) is None
+
+
+def test_any_change_of_accounts_ends_what_is_remembered(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.ADMIN, "correct horse")
+    access.add_user("bob", Role.VIEWER, "battery staple")
+    header = basic("ann", "correct horse")
+    access.authenticate(header)
+    access.set_password("ann", "another horse")
+    assert access.quick(header) is None
+    with pytest.raises(Unauthenticated):
+        access.authenticate(header)
+    bob = basic("bob", "battery staple")
+    access.authenticate(bob)
+    # Done by another process: only the generation tells.
+    accounts.by_name.pop("bob")
+    accounts.generation += 1
+    assert access.quick(bob) is None
+    with pytest.raises(Unauthenticated):
+        access.authenticate(bob)
+
+
+def test_change_during_a_verification_is_not_remembered_over(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.ADMIN, "correct horse")
+    header = basic("ann", "correct horse")
+    original = accounts.user
+
+    def changing(name: str) -> User | None:
+        found = original(name)
+        accounts.generation += 1
+        return found
+
+    accounts.user = changing  # type: ignore[method-assign]
+    access.authenticate(header)
+    accounts.user = original  # type: ignore[method-assign]
+    assert access.quick(header) is None
+
+
+def test_memory_ends_in_time_and_is_bounded(accounts: MemoryAccounts) -> None:
+    access = Access(accounts, Settings(remembered_login_s=0.2, remembered_logins=2), Passwords(hasher=QUICK))
+    access.add_user("ann", Role.ADMIN, "correct horse")
+    headers = [f"Bearer {access.create_token('ann', str(i))}" for i in range(3)]
+    for header in headers:
+        access.authenticate(header)
+    assert [access.quick(header) is not None for header in headers] == [False, True, True]
+    time.sleep(0.25)
+    assert [access.quick(header) for header in headers] == [None] * 3
+
+
+def test_parallel_requests_with_one_password_hash_it_little(accounts: MemoryAccounts) -> None:
+    access = Access(accounts, Settings())
+    access.add_user("ann", Role.ADMIN, "correct horse")
+    accounts.lookups = 0
+    results: list[Principal] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(access.authenticate(basic("ann", "correct horse"))))
+        for _ in range(12)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [Principal("ann", Role.ADMIN)] * 12
+    assert accounts.lookups <= 3
+
+
+def test_token_acts_as_its_user_until_revoked(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.DATA_MANAGER, "correct horse")
+    token = access.create_token("ann", "logger 7")
+    stored = accounts.tokens()[0]
+    assert (stored.digest, stored.user, stored.label) == (token_digest(token), "ann", "logger 7")
+    assert token not in repr(stored)
+    header = f"Bearer {token}"
+    assert access.authenticate(header) == access.quick(header) == Principal("ann", Role.DATA_MANAGER)
+    access.revoke_token(stored.digest[:12])
+    assert access.quick(header) is None
+    with pytest.raises(Unauthenticated, match="unknown, revoked or expired"):
+        access.authenticate(header)
+
+
+def test_token_ends_at_its_expiry_also_in_memory(access: Access) -> None:
+    access.add_user("ann", Role.VIEWER, "correct horse")
+    token = access.create_token("ann", "", time.time_ns() // 1000 + 300_000)
+    header = f"Bearer {token}"
+    assert access.authenticate(header).name == "ann"
+    assert access.quick(header) is not None
+    time.sleep(0.35)
+    assert access.quick(header) is None
+    with pytest.raises(Unauthenticated):
+        access.authenticate(header)
+
+
+def test_token_of_a_removed_user_is_refused(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.VIEWER, "correct horse")
+    token = access.create_token("ann", "")
+    kept = accounts.tokens()[0]
+    access.remove_user("ann")
+    accounts.put_token(kept)
+    with pytest.raises(Unauthenticated):
+        access.authenticate(f"Bearer {token}")
+
+
+def test_tokens_are_checked_when_made_and_named_without_doubt_when_revoked(
+    access: Access, accounts: MemoryAccounts
+) -> None:
+    access.add_user("ann", Role.VIEWER, "correct horse")
+    with pytest.raises(NotFound, match="'bob'"):
+        access.create_token("bob", "")
+    with pytest.raises(InvalidParameter, match="expired already"):
+        access.create_token("ann", "", 1)
+    with pytest.raises(InvalidParameter, match="at most 200"):
+        access.create_token("ann", "x" * 201)
+    for tail in ("aa", "bb"):
+        accounts.put_token(Token("12345678" + tail, "ann", "", 1))
+    with pytest.raises(InvalidParameter, match="2 tokens begin"):
+        access.revoke_token("12345678")
+    with pytest.raises(NotFound):
+        access.revoke_token("1234567")
+    with pytest.raises(NotFound):
+        access.revoke_token("")
+    assert access.revoke_token("12345678A").digest == "12345678aa"
+    token = access.create_token("ann", "")
+    assert access.revoke_token(token).digest == token_digest(token)
+
+
+def test_first_administrator_is_made_once(access: Access, accounts: MemoryAccounts) -> None:
+    password = access.ensure_administrator()
+    assert password is not None
+    assert access.authenticate(basic("admin", password)) == Principal("admin", Role.ADMIN)
+    assert access.ensure_administrator() is None
+    assert len(accounts.users()) == 1
+
+
+def test_last_administrator_stays(access: Access) -> None:
+    access.add_user("ann", Role.ADMIN, "correct horse")
+    for change in (
+        lambda: access.remove_user("ann"),
+        lambda: access.set_password("ann", "correct horse", role=Role.VIEWER),
+        lambda: access.set_role("ann", Role.VIEWER),
+    ):
+        with pytest.raises(InvalidParameter, match="last administrator"):
+            change()
+    access.add_user("bob", Role.ADMIN, "correct horse")
+    access.set_password("ann", "correct horse", role=Role.VIEWER)
+    with pytest.raises(InvalidParameter, match="last administrator"):
+        access.remove_user("bob")
+
+
+def test_role_changes_without_the_password(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.VIEWER, "correct horse")
+    header = basic("ann", "correct horse")
+    assert access.authenticate(header).role is Role.VIEWER
+    access.set_role("ann", Role.NETWORK_MANAGER)
+    assert access.quick(header) is None
+    assert access.authenticate(header).role is Role.NETWORK_MANAGER
+    with pytest.raises(NotFound):
+        access.set_role("bob", Role.ADMIN)
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a b", "-a", "é", "a" * 65, "a\n", "../x", "a/b", "<b>"])
+def test_names_that_cannot_be_sent_or_shown_are_refused(access: Access, name: str) -> None:
+    with pytest.raises(InvalidParameter, match="cannot be a user's name"):
+        access.add_user(name, Role.VIEWER, "correct horse")
+
+
+def test_accounts_are_not_overwritten_or_made_by_accident(access: Access) -> None:
+    access.add_user("ann.o@x-1", Role.ADMIN, "correct horse")
+    with pytest.raises(AlreadyExists, match=r"'ann\.o@x-1'"):
+        access.add_user("ann.o@x-1", Role.VIEWER, "another horse")
+    with pytest.raises(NotFound, match="'bob'"):
+        access.set_password("bob", "correct horse")
+    with pytest.raises(NotFound, match="'bob'"):
+        access.remove_user("bob")
+    access.set_password("bob", "correct horse", role=Role.VIEWER)
+    assert [u.role for u in access.users()] == [Role.ADMIN, Role.VIEWER]
