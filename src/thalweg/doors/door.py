@@ -1,0 +1,32 @@
+"""The form of a door: what the server needs to know of a protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from thalweg.doors.http import Deferred, Request, Response
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class Door(Generic[S]):
+    """One protocol.
+
+    name          first part of its URLs (``/sos``, ``/{workspace}/sos``), of settings, metrics and log lines
+    methods       HTTP methods it takes; others get 405 with Allow
+    handle        request → response; plain synchronous code that takes some milliseconds at most before it gives
+                  an iterator or a Deferred. Raises domain errors
+    render_error  any exception → the protocol's error document. An exception that is no ThalwegError is answered
+                  without its text, by request id alone; the server has logged it
+    operation     the operation's name for metrics and logs, from a request; cheap, never fails
+    """
+
+    name: str
+    methods: tuple[str, ...]
+    handle: Callable[[Request, S], Response | Deferred]
+    render_error: Callable[[Request, Exception], Response]
+    operation: Callable[[Request], str]
+    conformance: tuple[str, ...] = ()

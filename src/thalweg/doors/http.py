@@ -1,0 +1,69 @@
+"""Requests and responses as doors see them, independent of the HTTP server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from thalweg.domain.access import Principal
+
+
+@dataclass(slots=True)
+class Request:
+    """One HTTP request, body read and bounded, caller known.
+
+    path       what follows the door's mount point, without leading slash (``""`` for ``/sos``)
+    query      the raw query string, not decoded
+    headers    as received, names in lower case
+    workspace  the workspace's name, from the URL
+    base_url   the door's own public address without trailing slash (``https://example.org/sos``), made from the
+               setting ``public_url``, never from the Host header
+    """
+
+    method: str
+    path: str
+    query: bytes
+    headers: Iterable[tuple[bytes, bytes]]
+    body: bytes
+    workspace: str
+    base_url: str
+    principal: Principal
+    request_id: str = ""
+
+    def header(self, name: bytes) -> str:
+        """The first header of that (lower case) name, or an empty text."""
+        for key, value in self.headers:
+            if key == name:
+                return value.decode("latin-1")
+        return ""
+
+
+@dataclass(slots=True)
+class Response:
+    """One HTTP response.
+
+    body     bytes, or an iterator of bytes that is pulled as the client reads; its first item is ready before the
+             status line goes out, so that a failure until then can still be an error document
+    etag     strong validator with its quotes, or empty; the server answers 304 by it
+    """
+
+    body: bytes | Iterator[bytes]
+    content_type: str
+    status: int = 200
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    etag: str = ""
+
+
+@dataclass(slots=True)
+class Deferred:
+    """A response that waits for a write to be durable; the server thread goes on meanwhile.
+
+    future   the store's future
+    finish   called with the future's result once it is done; what it or the future raises goes to the door's
+             ``render_error``
+    """
+
+    future: Future[Any]
+    finish: Callable[[Any], Response]
