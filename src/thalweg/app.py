@@ -1,0 +1,168 @@
+"""The only place where doors, services and a store meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from thalweg.domain.errors import StoreUnavailable
+from thalweg.settings import Settings
+
+if TYPE_CHECKING:
+    from thalweg.domain.store import Store
+    from thalweg.doors.door import Door
+    from thalweg.server.contract import AsgiCallable
+    from thalweg.services.services import Services
+
+# Imports are made where they are needed: the command line asks this module for help texts, too.
+
+
+class Application:
+    """One process' store, services and doors."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        from thalweg.services.services import Services
+
+        self.settings = settings
+        self.store = store
+        self.services: Services = Services.over(store, settings)
+        self._closers: list[Callable[[], None]] = []
+        self._signs_in_evenly = False
+
+    @cached_property
+    def doors(self) -> list[Door[Any]]:
+        return all_doors(self.settings)
+
+    @cached_property
+    def asgi(self) -> AsgiCallable:
+        """The ASGI callable, with its threads; made at the first call."""
+        from thalweg.server.asgi import Asgi
+        from thalweg.web.pages import Pages
+
+        names = [door.name for door in self.doors]
+        pages = Pages(self.services, names, self.store.workspaces, self.store.access_generation)
+        asgi = Asgi(self.doors, self.services, self.services.access, self.settings, pages.application())
+        self._closers.append(asgi.close)
+        return asgi
+
+    def warm_up(self) -> None:
+        """Load the doors and fill the encoders' tables, so that the first requests are answered as fast as later."""
+        from thalweg.encode.table import warm_up
+
+        _ = self.asgi
+        warm_up()
+
+    def maintain(self) -> None:
+        """One round of the store's background work."""
+        if not self._signs_in_evenly:
+            # Takes a hashing's time, which no start should wait for.
+            self._signs_in_evenly = True
+            self.services.access.prepare()
+        self.store.maintain()
+
+    def close(self) -> None:
+        """Stop threads, finish queued writes, close the store."""
+        for closer in self._closers:
+            closer()
+        self.store.close()
+
+
+DOOR_NAMES: Final = ("sos",)
+"""First path parts of ``all_doors``, for those who need no more than that: importing a door takes half a second."""
+
+
+def all_doors(settings: Settings) -> list[Door[Any]]:
+    """Every protocol that is served, in the order of the start page."""
+    from thalweg.doors import sos
+
+    return [sos.make_door(settings)]
+
+
+def open_store(url: str, *, create: bool = True, settings: Settings | None = None) -> Store:
+    """The store at an address, made with its folder at need; see ``thalweg.store.open.open_store``.
+
+    settings  limits of its writes, others than the store's own
+    """
+    from thalweg.store.open import open_store as opened
+
+    try:
+        if settings is None:
+            return opened(url, create=create)
+        return opened(
+            url,
+            create=create,
+            lock_timeout_s=settings.store_lock_timeout_s,
+            max_queue=settings.write_queue_length,
+        )
+    except OSError as error:
+        # The folder cannot be made or written to.
+        raise StoreUnavailable(f"The store {url} cannot be opened: {error.strerror}: {error.filename}.") from None
+
+
+def open_existing(settings: Settings) -> Store:
+    """The store of the settings, for commands that must not make one. NotFound if none is there."""
+    return open_store(settings.store, create=False)
+
+
+def restore(source: str, settings: Settings, *, force: bool) -> None:
+    """Put a back-up in the place of the settings' store; see ``thalweg.store.open.restore``."""
+    from thalweg.store.open import restore as restored
+
+    restored(source, settings.store, overwrite=force)
+
+
+def store_file(settings: Settings) -> str:
+    """The path of the store's file."""
+    return settings.store.removeprefix("sqlite:///")
+
+
+def build(settings: Settings) -> Application:
+    """Open the store and put services and doors over it. One per process; ``close`` it."""
+    return Application(settings, open_store(settings.store, settings=settings))
+
+
+def prepare(settings: Settings) -> str | None:
+    """Before the first worker starts: create the store at need, and its first administrator.
+
+    returns  that administrator's password, which is not stored and cannot be shown again; None if there are accounts
+    """
+    from thalweg.services.access import Access
+
+    store = open_store(settings.store)
+    try:
+        return Access(store, settings).ensure_administrator()
+    finally:
+        store.close()
+
+
+def serve(settings: Settings, say: Callable[[str], None], *, also: Callable[[Settings], None] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; see ``thalweg.server.supervisor.serve``.
+
+    say   takes each line for the operator: addresses, store, the first administrator's password
+    also  called after these lines, with the settings as they came out (the port, if 0 was asked for)
+    """
+    from thalweg.server.supervisor import serve as supervise
+
+    password: list[str] = []
+
+    def before(settled: Settings) -> None:
+        made = prepare(settled)
+        if made is not None:
+            password.append(made)
+            # At once: a start that fails later must not lose it.
+            say("The first administrator was made. Its password is shown only now:")
+            say("  name      admin")
+            say(f"  password  {made}")
+
+    def announce(settled: Settings) -> None:
+        say(f"Thalweg serves {settled.store} with {settled.workers} worker{'s' if settled.workers > 1 else ''}:")
+        say(f"  {settled.base_url}/")
+        for name in DOOR_NAMES:
+            say(f"  {settled.base_url}/{name}")
+        if not settled.public_url and settled.listens_on_all:
+            say(f"Links in answers begin with {settled.base_url}; set public_url to the address clients use.")
+        if also is not None:
+            also(settled)
+
+    return supervise(settings, build, prepare=before, announce=announce)

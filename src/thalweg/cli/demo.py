@@ -1,0 +1,124 @@
+"""``thalweg demo``: real data, loaded and served by one command."""
+
+from __future__ import annotations
+
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from thalweg.cli.options import settings_of
+from thalweg.settings import Settings
+
+if TYPE_CHECKING:
+    from thalweg.services.load import Load
+
+NETWORK: Final = "nyc2013"
+STATIONS: Final = ("EWR", "JFK", "LGA")
+LAST_US: Final = 1_388_444_400_000_000
+"""2013-12-30T23:00:00Z, the end of each station's data."""
+
+
+@click.command()
+@click.option("--host", metavar="TEXT", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", metavar="N", help="Port to listen on; 0 takes a free one.  [default: 8080]")
+@click.option("--workers", metavar="N", help="Worker processes.  [default: number of cores]")
+@click.option(
+    "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path("thalweg-demo"), show_default=True,
+    help="Folder of the store; made at need.",
+)  # fmt: skip
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings file (TOML).")
+def demo(host: str | None, port: str | None, workers: str | None, folder: Path, config: Path | None) -> None:
+    """Load the weather of three airports in 2013 and serve it until Ctrl-C.
+
+    The data are NOAA observations at Newark, JFK and LaGuardia. A later start finds them loaded and keeps all that was
+    changed meanwhile.
+    """
+    from thalweg import app
+
+    store = f"sqlite:///{folder / 'thalweg.sqlite'}"
+    settings = settings_of(config, {"store": store, "host": host, "port": port, "workers": workers})
+    _load(settings)
+    sys.exit(app.serve(settings, _say, also=_suggest))
+
+
+def _load(settings: Settings) -> None:
+    """Load the network unless it is there, also after a load that was interrupted."""
+    from thalweg import app
+    from thalweg.services.load import Load
+
+    opened = app.open_store(settings.store)
+    try:
+        service = Load(opened)
+        if not _is_loaded(service):
+            _load_into(service)
+    finally:
+        opened.close()
+
+
+def _load_into(service: Load) -> None:
+    # Imported here, so that a later start does without.
+    from thalweg.cli.progress import progress
+    from thalweg.loading.sources import LoadOptions, plan_files
+    from thalweg.loading.stations import load_files
+
+    files = resources.files("thalweg").joinpath("demo", NETWORK)
+    with resources.as_file(files) as folder:
+        options = LoadOptions()
+        tasks = plan_files([folder], options)
+        size = sum(task.path.stat().st_size for task in tasks)
+        with progress("Loading the weather of 2013", size, "bytes") as advance:
+            report = load_files(service, tasks, options, advance=advance)
+    for file in report.files:
+        if file.error:
+            raise click.ClickException(f"{file.file}: {file.error}")
+    _say(f"Loaded {report.total('values_new'):,} values of {', '.join(STATIONS)}.")
+
+
+def _is_loaded(service: Load) -> bool:
+    """Whether each station's data reach their end: loading goes in the order of time."""
+    catalogue = service.catalogue()
+    extents = service.extents(catalogue)
+    for name in STATIONS:
+        procedure = catalogue.procedure(name)
+        extent = None if procedure is None else extents.get(procedure.id)
+        if extent is None or extent.end_us is None or extent.end_us < LAST_US:
+            return False
+    return True
+
+
+def requests_to_try(base_url: str) -> list[tuple[str, str]]:
+    """(what it shows, address) of three requests."""
+    sos = f"{base_url}/sos?service=SOS"
+    return [
+        ("What is there (SOS 1.0.0)", f"{sos}&version=1.0.0&request=GetCapabilities"),
+        (
+            "A day of temperature and wind at JFK, as CSV",
+            f"{sos}&version=1.0.0&request=GetObservation&offering={NETWORK}&procedure=JFK"
+            "&observedProperty=air:temperature,air:wind:velocity"
+            "&eventTime=2013-07-01T00:00:00Z/2013-07-02T00:00:00Z&responseFormat=text/csv",
+        ),
+        (
+            "The latest pressure of all stations (SOS 2.0.0)",
+            f"{sos}&version=2.0.0&request=GetObservation&offering={NETWORK}"
+            "&observedProperty=air:pressure:sealevel&temporalFilter=om:phenomenonTime,latest",
+        ),
+    ]
+
+
+def _suggest(settings: Settings) -> None:
+    _say("")
+    _say("Try:")
+    for what, address in requests_to_try(settings.base_url):
+        _say(f"  # {what}")
+        _say(f"  curl '{address}'")
+    _say("")
+    _say("Ctrl-C ends it.")
+
+
+def _say(line: str) -> None:
+    # At once, also into a pipe: whoever started the server waits for these lines.
+    click.echo(line)
+    sys.stdout.flush()

@@ -1,0 +1,170 @@
+"""``thalweg load``: files into the store."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from thalweg.cli.options import with_settings
+from thalweg.settings import Settings
+
+if TYPE_CHECKING:
+    from thalweg.loading.sources import LoadOptions
+
+
+@click.group()
+def load() -> None:
+    """Load files into the store."""
+
+
+@load.command()
+@with_settings(("store",))
+@click.argument("sources", nargs=-1, required=True, metavar="DIR|FILE…", type=click.Path(path_type=Path))
+@click.option("--mapping", type=click.Path(path_type=Path), metavar="FILE", help="What files and columns mean (TOML).")
+@click.option(
+    "--workspace", default="default", show_default=True, metavar="NAME", help="Workspace that is loaded into."
+)
+@click.option("--offering", default="", metavar="NAME", help="Network offering to join.  [default: the folder's name]")
+@click.option("--replace", is_flag=True, help="Let the files' values take the place of stored ones.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a row or a cell was rejected.")
+@click.option("--dry-run", is_flag=True, help="Read and report, store nothing.")
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="All findings, as .json or .csv.")
+@click.option("--quiet", is_flag=True, help="Show the table alone.")
+@click.option("--zone", metavar="ZONE", help="Zone of times that say none: UTC, +01:00, Europe/Zurich.  [default: UTC]")
+@click.option("--time-column", "time", multiple=True, metavar="NAME", help="Column of times; several are joined.")
+@click.option("--time-format", metavar="FORMAT", help="iso, unix, unix-ms or a pattern such as '%d.%m.%Y %H:%M'.")
+@click.option("--delimiter", metavar="CHAR", help="One of , ; | tab.  [default: found out]")
+@click.option("--decimal", metavar="CHAR", help="Decimal mark, . or ,  [default: found out]")
+@click.option("--encoding", metavar="NAME", help="Encoding of the files.  [default: utf-8]")
+@click.option("--missing", multiple=True, metavar="TEXT", help='Text or number that means "no value"; repeatable.')
+@click.option(
+    "--column", "columns", multiple=True, metavar="NAME=PROPERTY,UNIT[,KIND]",
+    help="A column of values, for files without mapping; repeatable.",
+)  # fmt: skip
+@click.option("--station", metavar="NAME", help="Station, for a file without mapping.  [default: the file's name]")
+@click.option("--longitude", type=float, metavar="DEGREES")
+@click.option("--latitude", type=float, metavar="DEGREES")
+@click.option("--altitude", type=float, metavar="METRES")
+@click.option("--timestep", metavar="DURATION", help="Expected time between rows, such as PT10M.")
+@click.option("--create", is_flag=True, help="Let csv2istsos files make procedures that are not there.")
+@click.option(
+    "--unit",
+    "units",
+    multiple=True,
+    metavar="PROPERTY=CODE",
+    help="Unit of a property that --create makes; repeatable.",
+)
+def stations(settings: Settings, sources: tuple[Path, ...], workspace: str, **given: Any) -> None:
+    """Load station files: CSV described by a mapping, or files for istSOS' csv2istsos.
+
+    In a folder, stations.toml or stations.csv says what its files mean. Loading the same files again changes nothing.
+    Every defect found is counted and told by file and line.
+    """
+    from thalweg import app
+    from thalweg.cli.progress import progress
+    from thalweg.loading.report import ReportFile, details, summary, table
+    from thalweg.loading.sources import plan_files
+    from thalweg.loading.stations import load_files
+    from thalweg.services.load import Load
+
+    options = _options(given)
+    tasks = plan_files(sources, options)
+    with ExitStack() as stack:
+        report_file = None if given["report"] is None else stack.enter_context(ReportFile(given["report"]))
+        store = app.open_store(_scratch(stack) if _needs_scratch(settings, given) else settings.store)
+        stack.callback(store.close)
+        size = sum(task.path.stat().st_size for task in tasks if task.path.is_file() and not task.problem)
+        with progress("Loading", size, "bytes") as advance:
+            report = load_files(
+                Load(store), tasks, options, workspace=workspace, advance=advance,
+                sink=None if report_file is None else report_file.add,
+            )  # fmt: skip
+        if report_file is not None:
+            report_file.finish(report)
+    if not given["quiet"]:
+        for file in report.files:
+            for line in details(file):
+                click.echo(line)
+        click.echo()
+    for line in table(report):
+        click.echo(line)
+    for line in summary(report):
+        click.echo(line)
+    if not given["dry_run"]:
+        click.echo(f"Store: {settings.store}")
+    for file in report.files:
+        if file.error:
+            click.echo(f"Error: {file.file}: {file.error}", err=True)
+    sys.exit(1 if report.failed or (given["strict"] and report.rejected) else 0)
+
+
+def _needs_scratch(settings: Settings, given: dict[str, Any]) -> bool:
+    """Whether a dry run would be what creates the store."""
+    from thalweg import app
+
+    return bool(given["dry_run"]) and not Path(app.store_file(settings)).exists()
+
+
+def _scratch(stack: ExitStack) -> str:
+    import tempfile
+
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-"))
+    return f"sqlite:///{folder}/dry-run.sqlite"
+
+
+def _options(given: dict[str, Any]) -> LoadOptions:
+    """Options of the command line as the loader takes them. Raises InvalidParameter."""
+    from thalweg.domain.errors import InvalidParameter
+    from thalweg.domain.geometry import WGS84
+    from thalweg.domain.time import parse_duration
+    from thalweg.loading.mapping import DEFAULT_MISSING, ColumnMapping, Station, checked_column, make_point, parse_kind
+    from thalweg.loading.names import ucum
+    from thalweg.loading.sources import LoadOptions
+
+    columns = []
+    for text in given["columns"]:
+        name, equals, rest = text.rpartition("=")
+        parts = rest.split(",")
+        if not equals or not name or len(parts) not in (2, 3) or not all(parts):
+            raise InvalidParameter("column", f"--column '{text}' is not of the form NAME=PROPERTY,UNIT[,KIND].")
+        kind = parse_kind(parts[2] if len(parts) == 3 else "number", f"--column '{text}'")
+        columns.append(checked_column(ColumnMapping(name, parts[0], ucum(parts[1]), kind), f"--column '{text}'"))
+    units = {}
+    for text in given["units"]:
+        name, equals, code = text.partition("=")
+        if not equals or not name or not code:
+            raise InvalidParameter("unit", f"--unit '{text}' is not of the form PROPERTY=CODE.")
+        units[name] = ucum(code)
+    longitude, latitude = given["longitude"], given["latitude"]
+    if (longitude is None) != (latitude is None):
+        raise InvalidParameter("longitude", "--longitude and --latitude are only of use together.")
+    try:
+        timestep = parse_duration(given["timestep"], "timestep") if given["timestep"] else None
+    except InvalidParameter as error:
+        raise InvalidParameter("timestep", f"--timestep: {error.message}") from None
+    format = {name: given[name] for name in ("zone", "time_format", "delimiter", "decimal", "encoding") if given[name]}
+    if given["time"]:
+        format["time"] = tuple(given["time"])
+    if given["missing"]:
+        format["missing"] = (*DEFAULT_MISSING, *given["missing"])
+    return LoadOptions(
+        mapping=given["mapping"],
+        format=format,
+        columns=tuple(columns),
+        station=Station(
+            name=given["station"] or "",
+            geometry=None
+            if longitude is None
+            else make_point(longitude, latitude, given["altitude"], WGS84, "--longitude, --latitude"),
+            timestep=timestep,
+        ),
+        offering=given["offering"],
+        replace=given["replace"],
+        create=given["create"],
+        units=units,
+        dry_run=given["dry_run"],
+    )

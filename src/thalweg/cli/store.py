@@ -1,0 +1,108 @@
+"""Commands on the store as a whole: check, backup, restore, info."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+
+import click
+
+from thalweg.cli.options import with_settings
+from thalweg.domain.errors import AlreadyExists
+from thalweg.settings import Settings
+
+
+@click.command()
+@with_settings()
+def check(settings: Settings) -> None:
+    """Verify every part of the store: the file, each chunk, the maintained counts.
+
+    May run while the server does. Ends with 0 if nothing is wrong, 1 if there are findings, which are listed.
+    """
+    from thalweg import app
+
+    store = app.open_existing(settings)
+    started = time.monotonic()
+    findings = 0
+    try:
+        info = store.info()
+        click.echo(f"Checking {settings.store}: chunks {info.chunks:,}, rows {info.rows:,}", err=True)
+        for finding in store.check():
+            findings += 1
+            click.echo(f"{finding.place}: {finding.problem}")
+    finally:
+        store.close()
+    seconds = time.monotonic() - started
+    outcome = f"{findings:,} finding{'s' * (findings != 1)}" if findings else "Nothing is wrong"
+    click.echo(f"{outcome} ({seconds:.1f} s)", err=True)
+    sys.exit(1 if findings else 0)
+
+
+@click.command()
+@click.argument("target", type=click.Path())
+@with_settings()
+def backup(target: str, settings: Settings) -> None:
+    """Write a consistent copy of the store to the new file TARGET, while others read and write."""
+    from thalweg import app
+
+    store = app.open_existing(settings)
+    started = time.monotonic()
+    try:
+        store.backup(target)
+    finally:
+        store.close()
+    size = os.path.getsize(target)
+    click.echo(f"{target}: {size:,} bytes in {time.monotonic() - started:.1f} s")
+
+
+@click.command()
+@click.argument("source", type=click.Path())
+@click.option("--force", is_flag=True, help="Replace a store that is there; its content is lost.")
+@with_settings()
+def restore(source: str, force: bool, settings: Settings) -> None:
+    """Put the back-up SOURCE in the place of the store. Stop the server before."""
+    from thalweg import app
+
+    try:
+        app.restore(source, settings, force=force)
+    except AlreadyExists:
+        raise AlreadyExists("store", f"There is a store at {settings.store}; --force replaces it.") from None
+    click.echo(f"{settings.store} holds what {source} holds.")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@with_settings()
+def info(as_json: bool, settings: Settings) -> None:
+    """Show what the store holds and how large it is."""
+    from thalweg import app
+
+    store = app.open_existing(settings)
+    try:
+        found = store.info()
+    finally:
+        store.close()
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2))
+        return
+    per_value = f" ({found.size_bytes / found.values:,.3f} per value)" if found.values else ""
+    lines = [
+        ("store", found.url),
+        ("epoch", found.epoch),
+        ("format", str(found.format_version)),
+        ("bytes", f"{found.size_bytes:,}{per_value}"),
+        ("workspaces", f"{found.workspaces:,}"),
+        ("procedures", f"{found.procedures:,}"),
+        ("tracks", f"{found.tracks:,}"),
+        ("rows", f"{found.rows:,}"),
+        ("values", f"{found.values:,}"),
+        ("chunks", f"{found.chunks:,}"),
+        ("rows in the tail", f"{found.tail_rows:,}"),
+    ]
+    lines += [(f"bytes of {part}", f"{size:,}") for part, size in sorted(found.bytes_per_part.items())]
+    width = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        click.echo(f"{name:{width}}  {value}")

@@ -1,0 +1,1 @@
+"""The ASGI application and the supervisor of its processes."""

@@ -1,0 +1,350 @@
+"""The ASGI application: one raw callable in front of the doors; everything else goes to the pages.
+
+A request to a door passes: path, method, caller, body, ``door.handle``, response. All of it runs on the event loop
+but what takes long by nature, which goes to threads: checking a password, a large or compressed body, pulling a
+streamed answer. A write that waits for its commit holds no thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+from urllib.parse import quote
+
+from thalweg.auth.credentials import CHALLENGE
+from thalweg.auth.policy import Action, may
+from thalweg.domain.access import Principal, Role
+from thalweg.domain.catalogue import DEFAULT_WORKSPACE, RESERVED_WORKSPACE_NAMES
+from thalweg.domain.errors import DamagedData, StoreUnavailable, ThalwegError, Unauthenticated
+from thalweg.doors.door import Door
+from thalweg.doors.http import Deferred, Request, Response
+from thalweg.server.body import Budget, ClientGone, decode_body, read_body
+from thalweg.server.contract import AsgiCallable, Authenticator, Message, Receive, Scope, Send
+from thalweg.server.logs import AccessLog
+from thalweg.server.pool import Bridge, Pool
+from thalweg.server.reply import SECURITY_HEADERS, BrokenOff, Reply
+from thalweg.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_INLINE_BODY_BYTES: Final = 64 * 1024
+"""Requests with larger bodies are handled in a thread: parsing them takes more than some milliseconds."""
+_NOBODY: Final = Principal("", Role.NOTHING)
+_CLIENT_GONE: Final = 499
+"""Logged, never sent: the client closed the connection first."""
+_PLAIN: Final = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a path leads."""
+
+    door: Door[Any]
+    workspace: str
+    path: str
+    base_url: str
+
+
+class Asgi:
+    """The callable. ``pages`` answers every path that is no door's.
+
+    services  handed to the doors as it is
+    """
+
+    def __init__(
+        self,
+        doors: Sequence[Door[Any]],
+        services: Any,
+        access: Authenticator,
+        settings: Settings,
+        pages: AsgiCallable,
+    ) -> None:
+        self._doors = {door.name: door for door in doors}
+        self._methods = {door.name: frozenset(door.methods) for door in doors}
+        self._services = services
+        self._access = access
+        self._settings = settings
+        self._pages = pages
+        self._base_url = settings.base_url
+        self._roots = {
+            f"/{name}": Target(door, DEFAULT_WORKSPACE, "", f"{self._base_url}/{name}")
+            for name, door in self._doors.items()
+        }
+        self._anonymous = access.quick("")
+        self._bridge = Bridge()
+        timeout_s = settings.request_timeout_s
+        self._pool = Pool(
+            "work", self._bridge, threads=settings.threads, queue=settings.max_pool_queue, timeout_s=timeout_s
+        )
+        # Apart, so that many wrong passwords at once hold up nobody's long answers.
+        self._logins = Pool(
+            "login",
+            self._bridge,
+            threads=settings.login_concurrency,
+            queue=settings.max_pool_queue,
+            timeout_s=settings.login_wait_s,
+        )
+        self._budget = Budget(settings.max_bodies_bytes)
+        self._log = AccessLog(settings.log_format) if settings.access_log else None
+        self._prefix = secrets.token_hex(4) + "-"
+        self._count = 0
+        self._any_origin = "*" in settings.cors_origins
+        self._origins = frozenset(origin.encode("latin-1", "replace") for origin in settings.cors_origins)
+
+    def close(self) -> None:
+        """Stop the threads and write the rest of the log."""
+        self._pool.close()
+        self._logins.close()
+        if self._log is not None:
+            self._log.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await _other_protocol(scope, receive, send)
+            return
+        started = perf_counter()
+        self._count += 1
+        request_id = f"{self._prefix}{self._count:x}"
+        path: str = scope["path"]
+        target = self._roots.get(path) or self._find(path)
+        if target is None:
+            await self._page(scope, receive, send, request_id, started)
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        method: str = scope["method"]
+        common = [(b"x-request-id", request_id.encode("ascii")), *SECURITY_HEADERS]
+        if self._origins and b"origin" in headers:
+            common += self._cors(headers[b"origin"])
+        reply = Reply(method, headers, common, receive, send, self._pool, self._settings.compress_min_bytes)
+        request = Request(
+            "GET" if method == "HEAD" else method,
+            target.path,
+            scope["query_string"],
+            scope["headers"],
+            b"",
+            target.workspace,
+            target.base_url,
+            _NOBODY,
+            request_id,
+        )
+        door = target.door
+        status = 0
+        try:
+            if request.method in self._methods[door.name]:
+                try:
+                    response = await self._answer(door, request, headers, receive)
+                    await reply.send(response)
+                except (ClientGone, BrokenOff):
+                    raise
+                except Exception as error:
+                    if reply.begun:
+                        raise BrokenOff from error
+                    await reply.send(self._failure(door, request, error))
+            else:
+                await reply.send(self._other_method(door, method, headers))
+        except ClientGone:
+            status = _CLIENT_GONE
+        except BrokenOff as error:
+            # Returning before the answer is complete makes the server close the connection, which tells the client
+            # that it is cut off.
+            logger.error("request %s broke off after its answer had begun", request_id, exc_info=error.__cause__)
+        finally:
+            self._budget.give_back(len(request.body))
+        if self._log is not None:
+            self._log.add(
+                method, door.name, self._operation(door, request), status or reply.status, reply.size,
+                perf_counter() - started, request_id, request.principal.name,
+            )  # fmt: skip
+
+    # ------------------------------------------------------------ path
+
+    def _find(self, path: str) -> Target | None:
+        """``/{door}/rest``, ``/{workspace}/{door}``, ``/{workspace}/{door}/rest``."""
+        parts = path.split("/", 3)
+        if len(parts) < 3:
+            return None
+        first, second = parts[1], parts[2]
+        door = self._doors.get(first)
+        if door is not None:
+            return Target(door, DEFAULT_WORKSPACE, "/".join(parts[2:]), f"{self._base_url}/{first}")
+        door = self._doors.get(second)
+        if door is None or not first or first in RESERVED_WORKSPACE_NAMES:
+            return None
+        base_url = f"{self._base_url}/{quote(first, safe='')}/{second}"
+        return Target(door, first, parts[3] if len(parts) > 3 else "", base_url)
+
+    # ------------------------------------------------------------ request
+
+    async def _answer(
+        self, door: Door[Any], request: Request, headers: dict[bytes, bytes], receive: Receive
+    ) -> Response:
+        """Caller, body, handling. Raises what any of them raises."""
+        authorization = headers.get(b"authorization")
+        if authorization is None and self._anonymous is not None:
+            principal = self._anonymous
+        else:
+            principal = await self._login(authorization or b"")
+        request.principal = principal
+        if b"content-length" in headers or b"transfer-encoding" in headers:
+            settings = self._settings
+            limit = settings.max_bulk_body_bytes if may(principal, Action.INSERT) else settings.max_body_bytes
+            request.body = await read_body(receive, headers, limit, self._budget)
+            if b"content-encoding" in headers and request.body:
+                body = await self._pool.run(decode_body, request.body, headers[b"content-encoding"], limit)
+                # In this order: what ``request.body`` holds is what has been taken, whatever fails.
+                self._budget.take(len(body))
+                self._budget.give_back(len(request.body))
+                request.body = body
+        result: Response | Deferred
+        if len(request.body) <= _INLINE_BODY_BYTES:
+            result = door.handle(request, self._services)
+        else:
+            result = await self._pool.run(door.handle, request, self._services)
+        if isinstance(result, Deferred):
+            return await self._durable(result)
+        return result
+
+    async def _login(self, authorization: bytes) -> Principal:
+        text = authorization.decode("latin-1")
+        principal = self._access.quick(text)
+        if principal is None:
+            principal = await self._logins.run(self._access.authenticate, text)
+        return principal
+
+    async def _durable(self, deferred: Deferred) -> Response:
+        timeout_s = self._settings.request_timeout_s
+        try:
+            result = await self._bridge.wait(deferred.future, timeout_s)
+        except TimeoutError:
+            if deferred.future.done():
+                raise
+            raise StoreUnavailable(
+                f"The write was not confirmed within {timeout_s:g} s; it may be stored all the same.", retry_after_s=5
+            ) from None
+        return deferred.finish(result)
+
+    # ------------------------------------------------------------ what is no answer
+
+    def _failure(self, door: Door[Any], request: Request, error: Exception) -> Response:
+        """The door's document for an error, which is logged if an operator should know of it."""
+        if isinstance(error, DamagedData):
+            logger.error("request %s: %s", request.request_id, error.message)
+        elif isinstance(error, StoreUnavailable):
+            logger.warning("request %s: %s", request.request_id, error.message)
+        elif not isinstance(error, ThalwegError):
+            logger.error("request %s failed", request.request_id, exc_info=error)
+        try:
+            response = door.render_error(request, error)
+        except Exception:
+            logger.exception("request %s: door '%s' cannot render its error", request.request_id, door.name)
+            text = f"Internal error. The operator finds it in the log as request {request.request_id}.\n"
+            response = Response(text.encode(), _PLAIN, 500)
+        names = {name.lower() for name, _ in response.headers}
+        if response.status == 401 and "www-authenticate" not in names:
+            response.headers.append(("WWW-Authenticate", CHALLENGE))
+        if response.status == 503 and "retry-after" not in names:
+            wait_s = error.retry_after_s if isinstance(error, StoreUnavailable) else 1
+            response.headers.append(("Retry-After", str(wait_s)))
+        return response
+
+    def _other_method(self, door: Door[Any], method: str, headers: dict[bytes, bytes]) -> Response:
+        allowed = list(door.methods)
+        if "GET" in allowed:
+            allowed.append("HEAD")
+        allow = ", ".join([*allowed, "OPTIONS"])
+        if method != "OPTIONS":
+            text = f"The method {method} is not allowed here; allowed are {allow}.\n"
+            return Response(text.encode(), _PLAIN, 405, [("Allow", allow)])
+        response = Response(b"", "", 204, [("Allow", allow)])
+        if b"access-control-request-method" in headers and self._cors(headers.get(b"origin", b"")):
+            response.headers += [
+                ("Access-Control-Allow-Methods", allow),
+                ("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match"),
+                ("Access-Control-Max-Age", "600"),
+            ]
+        return response
+
+    def _cors(self, origin: bytes) -> list[tuple[bytes, bytes]]:
+        exposed = (b"access-control-expose-headers", b"ETag, X-Request-Id, Retry-After")
+        if self._any_origin:
+            return [(b"access-control-allow-origin", b"*"), exposed]
+        if origin in self._origins:
+            return [(b"access-control-allow-origin", origin), exposed, (b"vary", b"origin")]
+        return [(b"vary", b"origin")]
+
+    @staticmethod
+    def _operation(door: Door[Any], request: Request) -> str:
+        try:
+            return door.operation(request)
+        except Exception:
+            logger.exception("request %s: door '%s' cannot name its operation", request.request_id, door.name)
+            return "?"
+
+    # ------------------------------------------------------------ pages
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send, request_id: str, started: float) -> None:
+        """Everything that is no door's. The caller goes along as ``scope['principal']``."""
+        status = size = 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode("ascii"))]
+            else:
+                size += len(message.get("body", b""))
+            await send(message)
+
+        scope["request_id"] = request_id
+        principal = _NOBODY
+        try:
+            authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+            principal = await self._login(authorization)
+            scope["principal"] = principal
+            await self._pages(scope, receive, sending)
+        except Exception as error:
+            if status == 0:
+                await self._page_failure(error, request_id, sending)
+            elif not isinstance(error, ThalwegError):
+                # The pages have answered already and hand the error on for the log.
+                logger.error("request %s failed", request_id, exc_info=error)
+        if self._log is not None:
+            path = scope["path"][:200]
+            self._log.add(
+                scope["method"], "web", path, status, size, perf_counter() - started, request_id, principal.name
+            )
+
+    @staticmethod
+    async def _page_failure(error: Exception, request_id: str, send: Send) -> None:
+        extra: list[tuple[bytes, bytes]] = []
+        if isinstance(error, Unauthenticated):
+            status, text = 401, error.message
+            extra.append((b"www-authenticate", CHALLENGE.encode("ascii")))
+        elif isinstance(error, StoreUnavailable):
+            status, text = 503, error.message
+            extra.append((b"retry-after", b"%d" % error.retry_after_s))
+        else:
+            logger.error("request %s failed", request_id, exc_info=error)
+            status, text = 500, f"Internal error. The operator finds it in the log as request {request_id}."
+        body = f"{text}\n".encode()
+        head = [(b"content-type", _PLAIN.encode("ascii")), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": status, "headers": [*head, *SECURITY_HEADERS, *extra]})
+        await send({"type": "http.response.body", "body": body})
+
+
+async def _other_protocol(scope: Scope, receive: Receive, send: Send) -> None:
+    """Start-up and shut-down events have nothing to do here; WebSockets are refused."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1000})
+        return
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await send({"type": "lifespan.shutdown.complete"})
+            return

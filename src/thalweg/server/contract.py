@@ -1,0 +1,45 @@
+"""What the server needs of the application it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol, TypeAlias
+
+from thalweg.domain.access import Principal
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiCallable: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Authenticator(Protocol):
+    """Who makes a request; the arguments are values of the Authorization header, empty if there is none."""
+
+    def quick(self, authorization: str) -> Principal | None:
+        """The caller, if known within microseconds; None: ask ``authenticate``."""
+        ...
+
+    def authenticate(self, authorization: str) -> Principal:
+        """The caller; may take a second. Raises Unauthenticated."""
+        ...
+
+
+class Application(Protocol):
+    """One worker's application: an open store and the doors over it."""
+
+    @property
+    def asgi(self) -> AsgiCallable: ...
+
+    def warm_up(self) -> None:
+        """Make ready what first requests would otherwise wait for; called once, before any is taken."""
+        ...
+
+    def maintain(self) -> None:
+        """One round of the store's background work; called about once a second, from a thread of its own."""
+        ...
+
+    def close(self) -> None:
+        """Finish what is queued and close the store."""
+        ...

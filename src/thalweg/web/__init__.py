@@ -1,0 +1,1 @@
+"""Admin and viewer pages: templates and static files."""
