@@ -269,7 +269,7 @@ def test_log_is_numbered_per_track_timed_and_read_in_portions(store: Store) -> N
 def test_log_keeps_every_kind_of_value_bit_for_bit(store: Store) -> None:
     station = register(store, wanted=EVERY_KIND)
     of = kinds_of(station)
-    old = (-0.0, 2**53 + 1, "naïve\x00🌧", True)
+    old = (-0.0, 2**53 + 1, "naïve\t🌧", True)
     new = (0.1 + 0.2, -(2**63), "", False)
     columns = [{key: [value] for key, value in zip(station.ids, cells, strict=True)} for cells in (old, new)]
     insert(store, station, block([T0], columns[0], kinds=of, begins=[T0 - STEP], results=[T0 + STEP]))

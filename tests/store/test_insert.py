@@ -67,7 +67,7 @@ def test_ugly_values_of_every_kind_come_back_bit_for_bit(store: Store, sealed: b
             (
                 [-0.0, 5e-324, 1.7976931348623157e308, 0.1 + 0.2, 12345.678901234567, 2.0**53, None, -999.9],
                 [2**53 + 1, 2**63 - 1, -(2**63), 0, None, 1, -1, 2**31],
-                ["", "é 日本語 🌧", "a\x00b", " x ", "<&>\"'", None, "x" * MAX_TEXT_LENGTH, "\r\n"],
+                ["", "é 日本語 🌧", "a\tb\x7f\x85", " x ", "<&>\"'", None, "x" * MAX_TEXT_LENGTH, "\r\n"],
                 [True, False, None, True, True, False, False, True],
             ),
             strict=True,
@@ -316,6 +316,10 @@ def bad_blocks(station: Station) -> dict[str, tuple[Block, str]]:
         "not a number": (block([T0], {number_: [math.nan]}), "result"),
         "infinite": (block([T0], {number_: [-math.inf]}), "result"),
         "long text": (block([T0], {text: ["x" * (MAX_TEXT_LENGTH + 1)]}, kinds=of), "result"),
+        "control character": (block([T0], {text: ["a\x00b"]}, kinds=of), "result"),
+        "escape": (block(times(2), {text: ["dry", "\x1b[31mwet"]}, kinds=of), "result"),
+        "no character": (block([T0], {text: ["\uffff"]}, kinds=of), "result"),
+        "half a surrogate pair": (block([T0], {text: ["\ud800"]}, kinds=of), "result"),
         "too early": (block([MIN_US - 1], {number_: [1.0]}), "phenomenonTime"),
         "too late": (block([END_US], {number_: [1.0]}), "phenomenonTime"),
         "begin too early": (block([T0], {number_: [1.0]}, begins=[MIN_US - 1]), "phenomenonTime"),
@@ -332,8 +336,9 @@ def bad_blocks(station: Station) -> dict[str, tuple[Block, str]]:
 @pytest.mark.parametrize(
     "fault",
     [
-        "unknown property", "wrong kind", "not a number", "infinite", "long text", "too early", "too late",
-        "begin too early", "begin after end", "unsorted", "doubled", "unsorted results",
+        "unknown property", "wrong kind", "not a number", "infinite", "long text", "control character", "escape",
+        "no character", "half a surrogate pair", "too early", "too late", "begin too early", "begin after end",
+        "unsorted", "doubled", "unsorted results",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("way", ["insert", "load"])

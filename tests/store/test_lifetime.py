@@ -27,10 +27,10 @@ from tests.store.support import (
     values,
 )
 
-from thalweg.domain.errors import AlreadyExists, DamagedData, StoreUnavailable, ThalwegError
+from thalweg.domain.errors import AlreadyExists, DamagedData, NotFound, StoreUnavailable, ThalwegError
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.time import Interval
-from thalweg.store.open import open_store, restore
+from thalweg.store.open import check_copy, open_store, restore
 
 
 def test_everything_survives_reopening(backend: Backend) -> None:
@@ -184,6 +184,46 @@ def test_maintenance_changes_no_read_and_may_be_called_by_all(backend: Backend) 
     assert_clean(two)
 
 
+def test_check_beside_writes_finds_nothing(backend: Backend) -> None:
+    """All that is compared with one another is of one moment."""
+    writer, checker = backend.open(), backend.open()
+    stations = [register(writer, f"S{k}") for k in range(8)]
+    done = threading.Event()
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        i = 0
+        try:
+            while not done.is_set():
+                for station in stations:
+                    rows = block(times(3, T0 + 3 * i * STEP), {station.ids[0]: [float(i)] * 3})
+                    insert(writer, station, rows)
+                    if i:
+                        insert(
+                            writer, station, block([T0], {station.ids[0]: [i + 0.5]}), on_duplicate=OnDuplicate.REPLACE
+                        )
+                if i % 5 == 4:
+                    writer.seal(everything=True)
+                i += 1
+            writer.delete_procedure(stations[0].workspace_id, stations[0].procedure.id).result(WAIT_S)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    found = []
+    try:
+        deadline = time.monotonic() + 2.0
+        while not found and time.monotonic() < deadline:
+            found = list(checker.check())
+    finally:
+        done.set()
+        thread.join()
+    assert failures == []
+    assert found == []
+    assert_clean(checker)
+
+
 def test_unknown_kind_of_address_is_refused() -> None:
     for url in ("", "thalweg.sqlite", "mysql://localhost/x", "sqlite://"):
         with pytest.raises(ThalwegError) as refused:
@@ -310,6 +350,55 @@ def test_damaged_backup_is_not_restored(backend: Backend) -> None:
     store = backend.open()
     assert len(scan(store, station.track, station.ids)) == 1510
     assert_clean(store)
+
+
+def test_copy_of_a_store_with_damage_is_restored_when_that_is_accepted(backend: Backend) -> None:
+    """What is damaged is refused by name, all else is served."""
+    store = backend.open()
+    hit, whole = register(store, "HIT"), register(store, "WHOLE")
+    for station in (hit, whole):
+        fill(store, station, 2500)
+        store.seal(station.track, everything=True)
+    backend.close()
+    backend.damage_chunk(hit.track, 0)
+    store = backend.open()
+    damage = list(store.check())
+    assert damage
+    target = backend.beside("copy")
+    store.backup(target)
+    assert list(check_copy(target)) == damage
+    elsewhere = backend.url_of(backend.beside("elsewhere"))
+    with pytest.raises(DamagedData) as refused:
+        restore(target, elsewhere)
+    assert refused.value.parameter == "accept_damage"
+    assert "HIT" in refused.value.message
+    assert restore(target, elsewhere, accept_damage=True) == damage
+    copy = backend.open_at(elsewhere)
+    assert scan(copy, whole.track, whole.ids) == scan(store, whole.track, whole.ids)
+    assert scan(copy, hit.track, hit.ids, Interval(T0 + 1500 * STEP, T0 + 2500 * STEP)) != []
+    with pytest.raises(DamagedData, match="HIT"):
+        scan(copy, hit.track, hit.ids)
+    assert list(copy.check()) == damage
+    assert copy.epoch != store.epoch
+
+
+def test_clean_copy_has_no_findings_and_none_are_accepted(backend: Backend) -> None:
+    store = backend.open()
+    station = register(store)
+    fill(store, station, 1500)
+    target = backend.beside("copy")
+    store.backup(target)
+    assert list(check_copy(target)) == []
+    elsewhere = backend.url_of(backend.beside("elsewhere"))
+    assert restore(target, elsewhere, accept_damage=True) == []
+    assert_clean(backend.open_at(elsewhere))
+
+
+def test_missing_store_is_not_made_where_one_is_expected(backend: Backend) -> None:
+    with pytest.raises(NotFound) as refused:
+        open_store(backend.url, create=False)
+    assert backend.url in refused.value.message
+    assert "--store" in refused.value.message
 
 
 def test_what_is_no_backup_is_not_restored(backend: Backend) -> None:

@@ -259,6 +259,24 @@ def test_bytes_of_version_1_stay_readable(blob: str) -> None:
     np.testing.assert_array_equal(found.position, wanted.position)
 
 
+@pytest.mark.parametrize(("gaps", "size"), [(0, 0), (1, 12), (16, 192)])
+def test_a_few_gaps_cost_a_few_bytes(gaps: int, size: int) -> None:
+    end = np.arange(1008, dtype=np.int64) * 600_000_000
+    for gap in range(gaps):
+        end[3 + 60 * gap :] += 600_000_000 * (gap + 1) + gap
+    blob = encode_chunk(Block(end, {1: Column.of(ValueKind.NUMBER, [1.0] * 1008)}))
+    assert part_sizes(blob).get("times", 0) == size
+    assert decode_chunk(blob).end.tolist() == end.tolist()
+    assert decode_chunk(blob, [1], (int(end[3]), int(end[130]))).end.tolist() == end[3:130].tolist()
+
+
+def test_irregular_times_are_packed_whole() -> None:
+    end = np.cumsum(np.arange(1, 1009, dtype=np.int64) ** 2)
+    blob = encode_chunk(Block(end, {1: Column.of(ValueKind.NUMBER, [1.0] * 1008)}))
+    assert 0 < part_sizes(blob)["times"] < 12 * 1007
+    assert decode_chunk(blob).end.tolist() == end.tolist()
+
+
 def test_plain_and_pcodec_say_the_same() -> None:
     block = build_sample()
     plain, packed = (decode_chunk(encode_chunk(block, codec=codec)) for codec in (Codec.PLAIN, Codec.PCODEC))

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from thalweg.domain.blocks import Block, Column, ValueKind, constant_quality
+from thalweg.store.codec import merge
 from thalweg.store.codec.chunk import decode_chunk, encode_chunk
 from thalweg.store.codec.merge import concat_blocks, empty_block, is_sorted_unique, merge_blocks, rows_with_content
 
@@ -132,3 +135,79 @@ def test_rows_with_content() -> None:
     block.position = np.array([[np.nan] * 3, [np.nan] * 3, [1.0, np.nan, np.nan]])
     assert rows_with_content(block).tolist() == [False, True, True]
     assert rows_with_content(numbers([1], [1.0])).tolist() == [True]
+
+
+# ------------------------------------------------------------------ the short way of ordinary chunks
+
+
+def chunk(start: int, n: int, *, codes: tuple[int, int] = (100, 110), decimals: int = 1) -> Block:
+    """Two properties, as a chunk gives them."""
+    columns = {
+        key: Column(ValueKind.NUMBER, (np.arange(n) + start) / 10**decimals, None, constant_quality(code, n))
+        for key, code in zip((7, 3), codes, strict=True)
+    }
+    return decode_chunk(encode_chunk(Block(np.arange(start, start + n, dtype=np.int64), columns)))
+
+
+def same(one: Block, other: Block) -> bool:
+    """Whether two blocks are alike in all that a reader may see."""
+    return (
+        np.array_equal(one.end, other.end)
+        and list(one.columns) == list(other.columns)
+        and one.begin is other.begin is one.result_time is other.result_time is one.position is other.position is None
+        and all(
+            a.kind is b.kind
+            and a.valid is b.valid is None
+            and a.decimals == b.decimals
+            and (a.scaled is None) is (b.scaled is None)
+            and (a.scaled is None or b.scaled is None or np.array_equal(a.scaled, b.scaled))
+            and np.array_equal(a.values.view(np.int64), b.values.view(np.int64))
+            and np.array_equal(a.quality, b.quality)
+            and a.quality.dtype == b.quality.dtype == np.int16
+            for a, b in zip(one.columns.values(), other.columns.values(), strict=True)
+        )
+    )
+
+
+@given(
+    lengths=st.lists(st.integers(0, 300), min_size=1, max_size=4),
+    start=st.sampled_from([-50, 1, 32_700, 2**31 - 200, 2**40]),
+    decimals=st.integers(0, 4),
+)
+def test_short_way_gives_what_the_plain_way_gives(lengths: list[int], start: int, decimals: int) -> None:
+    blocks = []
+    for n in lengths:
+        whole = chunk(start, 400, decimals=decimals)
+        blocks.append(whole.take(slice(0, n)))
+        start += 400
+    filled = [block for block in blocks if len(block)]
+    joined = concat_blocks(blocks)
+    if len(filled) > 1:
+        assert same(joined, merge._concat_any(filled))
+        assert merge._concat_alike(filled) is not None
+    assert len(joined) == sum(lengths)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        chunk(400, 400, codes=(100, 210)),
+        chunk(400, 400, decimals=2),
+        Block(np.arange(400, 800, dtype=np.int64), {7: chunk(400, 400).columns[7]}),
+        Block(chunk(400, 400).end, chunk(400, 400).columns, begin=np.zeros(400, np.int64)),
+        Block(chunk(400, 400).end, chunk(400, 400).columns, position=np.ones((400, 3))),
+    ],
+)
+def test_blocks_that_differ_go_the_plain_way(other: Block) -> None:
+    first = chunk(0, 400)
+    assert merge._concat_alike([first, other]) is None
+    assert len(concat_blocks([first, other])) == 800
+
+
+def test_qualities_that_only_begin_alike_are_kept() -> None:
+    first, other = chunk(0, 400), chunk(400, 400)
+    quality = other.columns[3].quality.copy()
+    quality[200:] = 210
+    other.columns[3].quality = quality
+    joined = concat_blocks([first, other])
+    assert joined.columns[3].quality.tolist() == [110] * 600 + [210] * 200

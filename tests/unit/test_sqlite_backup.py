@@ -160,7 +160,7 @@ def test_source_that_is_no_backup_is_refused(tmp_path: Path) -> None:
     foreign.execute("CREATE TABLE birds (name TEXT)")
     foreign.close()
     (tmp_path / "empty").write_bytes(b"")
-    with pytest.raises(StoreUnavailable, match="not a store"):
+    with pytest.raises(StoreUnavailable, match="not a Thalweg store"):
         restore(str(tmp_path / "birds"), url(tmp_path, "store"))
     for name in ("empty", "missing"):
         with pytest.raises(InvalidParameter):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from thalweg.domain.observations import Insertion, OnDuplicate
 from thalweg.domain.store import Registration, SeriesRegistration, Store
 from thalweg.domain.time import DAY_US, MINUTE_US
 from thalweg.store import open_store
-from thalweg.store.sqlite import loading, maintenance
+from thalweg.store.sqlite import lease, loading, maintenance, repeated, writer
 
 STEP = 10 * MINUTE_US
 T0 = 2300 * 7 * DAY_US
@@ -185,6 +186,92 @@ def test_damaged_chunk_does_not_keep_other_tracks_from_being_sealed(stores: tupl
     )
     assert left[1] == 3000
     assert left[2] < 1200
+
+
+def test_last_to_close_leaves_no_log(stores: tuple[Store, Store], path: Path) -> None:
+    """Also with readers of threads that are still there."""
+    log = path.with_name(path.name + "-wal")
+    stop = threading.Event()
+    ready = threading.Barrier(4)
+
+    def read() -> None:
+        for store in stores:
+            store.states([1])
+        ready.wait()
+        stop.wait()
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    for i in range(20):
+        insert(stores[i % 2], rows(T0 + i * 50 * STEP, 50))
+    assert log.stat().st_size > 100_000
+    for store in stores:
+        store.close()
+    try:
+        assert not log.exists()
+        assert list(path.parent.glob("*-shm")) == []
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    again = open_store(f"sqlite:///{path}")
+    assert again.states([1])[1].rows == 1000
+    assert list(again.check()) == []
+    again.close()
+
+
+def test_log_is_short_even_if_the_last_two_close_at_once(stores: tuple[Store, Store], path: Path) -> None:
+    """Then SQLite leaves the log to the other one each time; here a third connection stands for that other one."""
+    other = apsw.Connection(str(path))
+    other.execute("SELECT count(*) FROM lease").fetchall()
+    for i in range(20):
+        insert(stores[i % 2], rows(T0 + i * 50 * STEP, 50))
+    for store in stores:
+        store.close()
+    assert path.with_name(path.name + "-wal").stat().st_size == 0
+    other.close()
+
+
+def test_store_that_closes_leaves_the_log_to_the_one_that_goes_on(stores: tuple[Store, Store], path: Path) -> None:
+    one, two = stores
+    insert(one, rows(T0, 10))
+    one.maintain()
+    insert(two, rows(T0 + 10 * STEP, 3000))
+    size = path.with_name(path.name + "-wal").stat().st_size
+    two.close()
+    assert path.with_name(path.name + "-wal").stat().st_size >= size > 0
+
+
+def test_same_failure_is_logged_once_a_minute(
+    stores: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, _ = stores
+    insert(one, rows(T0, 10))
+
+    def fails(*arguments: object) -> bool:
+        raise apsw.ReadOnlyError("attempt to write a readonly database")
+
+    monkeypatch.setattr(lease.Lease, "_take", fails)
+    monkeypatch.setattr(maintenance, "_repeated", repeated.RepeatedLog(logging.getLogger("maintenance")))
+    monkeypatch.setattr(writer, "_repeated", repeated.RepeatedLog(logging.getLogger("writer")))
+    now_s = [1000.0]
+    monkeypatch.setattr(repeated.time, "monotonic", lambda: now_s[0])
+    for _ in range(5):
+        one.maintain()
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert "ReadOnlyError" in lines[0]
+    assert "store.sqlite" in lines[0]
+    assert "put off" in lines[1]
+    caplog.clear()
+    now_s[0] += 61
+    for _ in range(5):
+        one.maintain()
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert "4 times more" in lines[1]
 
 
 # ------------------------------------------------------------------ loads

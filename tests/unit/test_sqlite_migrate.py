@@ -79,7 +79,7 @@ def test_foreign_database_is_refused_and_untouched(tmp_path: Path) -> None:
     foreign.close()
     with pytest.raises(StoreUnavailable) as refused:
         open_store(f"sqlite:///{tmp_path / 'other.sqlite'}")
-    assert "not a store" in refused.value.message
+    assert "not a Thalweg store" in refused.value.message
     again = apsw.Connection(str(tmp_path / "other.sqlite"))
     assert tables(again) == {"birds"}
     again.close()

@@ -50,6 +50,8 @@ _FILL: Final[dict[ValueKind, Any]] = {
 }
 
 _constants: dict[int, QualityArray] = {}
+_MAX_CONSTANTS: Final = 64
+_MAX_CONSTANT_ROWS: Final = 65_536
 
 
 def constant_quality(code: int, n: int) -> QualityArray:
@@ -58,7 +60,7 @@ def constant_quality(code: int, n: int) -> QualityArray:
     if array is None or len(array) < n:
         array = np.full(max(n, 4096), code, np.int16)
         array.flags.writeable = False
-        if len(array) <= 65536:
+        if len(array) <= _MAX_CONSTANT_ROWS and (code in _constants or len(_constants) < _MAX_CONSTANTS):
             _constants[code] = array
     return array[:n]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -9,10 +10,14 @@ from typing import Final
 from thalweg.domain.blocks import Block
 from thalweg.domain.catalogue import Feature
 from thalweg.domain.errors import InvalidParameter
-from thalweg.domain.time import Interval
+from thalweg.domain.time import ALL_TIME, Interval
 
 MAX_TEXT_LENGTH: Final = 65_536
 """Longest text value, characters."""
+FORBIDDEN_TEXT: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no text value may hold, because some door could not give them back: those outside the production
+Char of XML 1.0, that is control characters other than tab, line feed and carriage return, U+FFFE and U+FFFF, and
+halves of surrogate pairs, which no encoding carries at all. A store refuses them with InvalidParameter ``result``."""
 
 
 class OnDuplicate(StrEnum):
@@ -138,6 +143,9 @@ class Change:
     after: Block
 
 
+_OBSERVATION_ID: Final = re.compile(r"\d{1,19}\.\d{1,19}(?:\.-?\d{1,18}){1,3}", re.ASCII)
+
+
 def observation_id(track_id: int, key: tuple[int, int, int], property_id: int) -> str:
     """The id of one observation, derived from its row's key (end, begin, result time) and its property.
 
@@ -152,13 +160,10 @@ def observation_id(track_id: int, key: tuple[int, int, int], property_id: int) -
 
 def parse_observation_id(text: str, parameter: str) -> tuple[int, tuple[int, int, int], int]:
     """The opposite of ``observation_id``: (track id, key, property id). Raises InvalidParameter."""
-    parts = text.split(".")
-    try:
-        if len(parts) not in (3, 5) or len(text) > 120 or any(not p.removeprefix("-").isdigit() for p in parts):
-            raise ValueError
-        numbers = [int(p) for p in parts]
-    except ValueError:
-        raise InvalidParameter(parameter, f"'{text[:60]}' is not an observation id of this server.") from None
-    track_id, property_id, end = numbers[:3]
-    before, after = (numbers[3], numbers[4]) if len(numbers) == 5 else (0, 0)
-    return track_id, (end, end - before, end + after), property_id
+    if _OBSERVATION_ID.fullmatch(text):
+        track_id, property_id, end, before, after = (*map(int, text.split(".")), 0, 0)[:5]
+        key = end, end - before, end + after
+        # Only as it was given out: no other spelling, nothing that no row can have.
+        if all(instant in ALL_TIME for instant in key) and observation_id(track_id, key, property_id) == text:
+            return track_id, key, property_id
+    raise InvalidParameter(parameter, f"'{text[:60]}' is not an observation id of this server.")

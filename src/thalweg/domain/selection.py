@@ -16,6 +16,8 @@ class ObservationQuery:
     """Which observations are wanted. Every condition given must hold; None or empty means no condition.
 
     phenomenon  the whole phenomenon time lies in one of the intervals (union)
+    half_open   the intervals were asked for as (begin, end] and begin a microsecond after what was asked: a phenomenon
+                that lasts may begin where the period does
     result      the result time lies in one of the intervals (union)
     latest      only the newest value of each procedure, feature and property, after the other conditions on names
                 and places; not together with intervals
@@ -32,6 +34,7 @@ class ObservationQuery:
     result: tuple[Interval, ...] | None = None
     latest: bool = False
     first: bool = False
+    half_open: bool = False
 
 
 @dataclass(slots=True)

@@ -137,11 +137,13 @@ class Catalogue:
             return (exact,)
         found = self._matches.get(text)
         if found is None:
-            wanted = f":{text.strip(':')}:"
+            # istSOS' own scripts ask for ":", which is part of every URN, to get all.
+            wanted = text if text == ":" else f":{text.strip(':')}:"
             found = () if wanted == "::" else tuple(
                 p for p in self.properties.values() if wanted in f":{p.identifier}:"
             )  # fmt: skip
-            if len(self._matches) < 1024:
+            # Texts that name nothing would fill it in no time.
+            if found and len(self._matches) < 1024:
                 self._matches[text] = found
         return found
 

@@ -149,7 +149,8 @@ class ObservationStore(Protocol):
 
         Checks, in this order, before anything is kept: the procedure exists (NotFound ``procedure``), every column
         is one of its series with that kind (InvalidParameter ``observedProperty``), values are finite and texts
-        within MAX_TEXT_LENGTH (InvalidParameter ``result``), instants within the storable years and
+        within MAX_TEXT_LENGTH and free of what FORBIDDEN_TEXT matches (InvalidParameter ``result``), instants within
+        the storable years and
         begin <= end (InvalidParameter ``phenomenonTime``), keys sorted and unique within a block
         (InvalidParameter ``phenomenonTime``), duplicates by ``on_duplicate`` (AlreadyExists ``phenomenonTime``,
         message names procedure, property and time). Rows of which no cell is valid are kept as rows only if the
@@ -228,7 +229,9 @@ class AccessStore(Protocol):
 
     def token(self, digest: str) -> Token | None: ...
 
-    def put_token(self, token: Token) -> Future[None]: ...
+    def put_token(self, token: Token) -> Future[None]:
+        """Create or replace by digest. NotFound: the user."""
+        ...
 
     def delete_token(self, digest: str) -> Future[None]:
         """NotFound."""
@@ -283,7 +286,10 @@ class MaintenanceStore(Protocol):
     def info(self) -> StoreInfo: ...
 
     def backup(self, target: str) -> None:
-        """Write a consistent copy to a new file while others read and write. AlreadyExists if it is there."""
+        """Write a consistent copy to a new file while others read and write. AlreadyExists if it is there.
+
+        Damage is copied like all else: whoever relies on the copy checks it.
+        """
         ...
 
     def maintain(self) -> None:

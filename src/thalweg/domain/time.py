@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from thalweg.domain.errors import InvalidParameter
@@ -153,7 +153,10 @@ class Duration:
         return self.us + self.months * 2_629_746 * SECOND_US
 
     def add_to(self, instant: int, times: int = 1) -> int:
-        """The instant ``times`` durations later (UTC calendar; a day that the month lacks becomes its last)."""
+        """The instant ``times`` durations later (UTC calendar; a day that the month lacks becomes its last).
+
+        raises  ValueError or OverflowError where months lead out of the years 1 to 9999
+        """
         if self.months:
             moment = EPOCH + timedelta(microseconds=instant)
             month = moment.year * 12 + moment.month - 1 + self.months * times
@@ -202,8 +205,3 @@ def format_duration(us: int) -> str:
         if seconds or fraction:
             text += f"{seconds}" + (f".{fraction:06d}".rstrip("0") if fraction else "") + "S"
     return text
-
-
-def zone(offset_s: int) -> timezone:
-    """The fixed zone of an offset."""
-    return timezone(timedelta(seconds=offset_s))

@@ -8,7 +8,8 @@ Layout, little-endian:
     table      24 bytes per column: property, coding, decimals, quality, place and sizes of its parts
     parts      shared ones: times, begin, result time, position; then per column: validity, qualities, values
 
-Regular times, constant qualities, full validity, begin and result time equal to the end: all these take no part.
+Regular times, constant qualities, full validity, begin and result time equal to the end: all these take no part. Times
+that are regular but for a few gaps are written as just these.
 """
 
 from __future__ import annotations
@@ -47,9 +48,14 @@ _VERSION: Final = 1
 _SIZE: Final = Struct("<I")
 _ENTRY: Final = Struct("<qBBhIII")
 _AXIS: Final = Struct("<BBI")
+_JUMP: Final = Struct("<Iq")
+MAX_JUMPS: Final = 16
+"""With more gaps, packing all ends is as quick to undo."""
 
 # Flags of the head: which shared parts there are.
 _TIMES: Final = 1
+_JUMPS: Final = 16
+"""Instead of ``_TIMES``: rows from which on all ends are later than the step alone makes them, and by how much."""
 _BEGIN: Final = 2
 _RESULT: Final = 4
 _POSITION: Final = 8
@@ -91,11 +97,8 @@ def encode_chunk(block: Block, *, codec: Codec | None = None) -> bytes:
         codec = Codec.PLAIN if n < PLAIN_BELOW_ROWS else Codec.PCODEC
     end = block.end.astype(INT64, copy=False)
     first = int(end[0])
-    step = int(end[1]) - first if n > 1 else 0
-    shared: list[tuple[int, bytes]] = []
-    if n > 1 and not (end[1:] - end[:-1] == step).all():
-        shared.append((_TIMES, pack(codec, end)))
-        step = 0
+    step, times = _encode_end(codec, end)
+    shared: list[tuple[int, bytes]] = [] if times is None else [times]
     if block.begin is not None and (block.begin != end).any():
         shared.append((_BEGIN, pack(codec, end - block.begin)))
     if block.result_time is not None and (block.result_time != end).any():
@@ -121,6 +124,21 @@ def encode_chunk(block: Block, *, codec: Codec | None = None) -> bytes:
     head = _HEAD.pack(0, _MAGIC, _VERSION, codec, n, len(columns), flags, first, step)
     body = head[_CHECKSUM.size :] + b"".join(pieces)
     return _CHECKSUM.pack(_digest(body)) + body
+
+
+def _encode_end(codec: Codec, end: TimeArray) -> tuple[int, tuple[int, bytes] | None]:
+    """The step of the ends, and the shared part that says where they leave it: (flag, bytes), None if nowhere."""
+    if len(end) == 1:
+        return 0, None
+    steps = np.diff(end)
+    # The median of mostly equal steps is that step, whatever the gaps.
+    step = int(np.partition(steps, len(steps) // 2)[len(steps) // 2])
+    jumps = np.flatnonzero(steps != step)
+    if not len(jumps):
+        return step, None
+    if len(jumps) > MAX_JUMPS:
+        return 0, (_TIMES, pack(codec, end))
+    return step, (_JUMPS, b"".join(_JUMP.pack(row + 1, int(steps[row]) - step) for row in jumps.tolist()))
 
 
 def _encode_position(codec: Codec, position: PositionArray) -> bytes:
@@ -156,7 +174,7 @@ def _read_head(blob: bytes) -> _Head:
     if flags:
         place = table + 4 * flags.bit_count()
         place += _ENTRY.size * columns
-        for flag in (_TIMES, _BEGIN, _RESULT, _POSITION):
+        for flag in (_TIMES, _JUMPS, _BEGIN, _RESULT, _POSITION):
             if flags & flag:
                 size = _SIZE.unpack_from(blob, table)[0]
                 shared[flag] = (place, size)
@@ -240,8 +258,13 @@ def _decode_end(head: _Head, blob: bytes) -> TimeArray:
     if _TIMES in head.shared:
         return unpack(head.codec, _part(head, blob, _TIMES), head.rows, INT64)
     if head.step == 0:
-        return np.full(head.rows, head.first, np.int64)
-    return np.arange(head.first, head.first + head.rows * head.step, head.step, dtype=np.int64)
+        end = np.full(head.rows, head.first, np.int64)
+    else:
+        end = np.arange(head.first, head.first + head.rows * head.step, head.step, dtype=np.int64)
+    if _JUMPS in head.shared:
+        for row, by_us in _JUMP.iter_unpack(_part(head, blob, _JUMPS)):
+            end[row:] += by_us
+    return end
 
 
 def _decode_position(head: _Head, part: bytes) -> PositionArray:
@@ -277,7 +300,7 @@ def part_sizes(blob: bytes) -> dict[str, int]:
     ``quality`` and ``property <id>``; kinds without bytes are left out. They sum to the blob. Raises DamagedData."""
     head = _read_head(blob)
     sizes = {"header": head.table + _ENTRY.size * head.columns}
-    names = {_TIMES: "times", _BEGIN: "begin", _RESULT: "result_time", _POSITION: "position"}
+    names = {_TIMES: "times", _JUMPS: "times", _BEGIN: "begin", _RESULT: "result_time", _POSITION: "position"}
     sizes.update({names[flag]: size for flag, (_, size) in head.shared.items()})
     validity = quality = 0
     for i in range(head.columns):

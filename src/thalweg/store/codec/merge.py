@@ -16,6 +16,7 @@ from thalweg.domain.blocks import (
     PositionArray,
     TimeArray,
     ValueKind,
+    constant_quality,
 )
 from thalweg.store.codec.scaling import IntArray, at_decimals, rescale
 
@@ -67,6 +68,54 @@ def concat_blocks(blocks: Sequence[Block]) -> Block:
         return blocks[0] if blocks else empty_block()
     if len(filled) == 1:
         return filled[0]
+    alike = _concat_alike(filled)
+    return _concat_any(filled) if alike is None else alike
+
+
+def _concat_alike(blocks: Sequence[Block]) -> Block | None:
+    """What ``_concat_any`` gives, for blocks as the chunks of an ordinary station give them, else None.
+
+    These are instants of a fixed procedure, numbers scaled alike, everywhere valid and of one constant quality each.
+    Several times as fast, which a day that reaches over two chunks feels: 28 µs are more than the decoding takes.
+    """
+    first = blocks[0]
+    n = 0
+    for block in blocks:
+        if block.begin is not None or block.result_time is not None or block.position is not None:
+            return None
+        if len(block.columns) != len(first.columns):
+            return None
+        n += len(block.end)
+    columns: dict[int, Column] = {}
+    for key, model in first.columns.items():
+        code = model.quality.item(0)
+        # Slices of one shared array that holds nothing but this code.
+        shared = constant_quality(code, 1).base
+        parts: list[IntArray] = []
+        for block in blocks:
+            column = block.columns.get(key)
+            if (
+                column is None
+                or column.scaled is None
+                or column.valid is not None
+                or column.decimals != model.decimals
+                or column.quality.base is not shared
+            ):
+                return None
+            parts.append(column.scaled)
+        columns[key] = Column(
+            ValueKind.NUMBER,
+            None,
+            None,
+            constant_quality(code, n),
+            scaled=np.concatenate(parts),
+            decimals=model.decimals,
+        )
+    return Block(np.concatenate([block.end for block in blocks]), columns)
+
+
+def _concat_any(filled: Sequence[Block]) -> Block:
+    """See ``concat_blocks``; no block is empty."""
     ends = [block.end for block in filled]
     end = np.concatenate(ends)
     begin = result_time = position = None

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import apsw
 
 from thalweg.domain.errors import AlreadyExists, DamagedData, InvalidParameter, StoreUnavailable
-from thalweg.store.sqlite.check import check
+from thalweg.domain.store import Finding
+from thalweg.store.sqlite.check import FILE, check
 from thalweg.store.sqlite.connection import Readers, connect, domain_error
-from thalweg.store.sqlite.files import FileLock, StoreFiles, create_empty, sync_file, sync_folder
+from thalweg.store.sqlite.files import FileLock, StoreFiles, create_empty, expect_readable, sync_file, sync_folder
 from thalweg.store.sqlite.migrate import format_version, migrate, migrations, set_new_epoch
 
 STEP_PAGES: Final = 1024
@@ -25,12 +27,12 @@ def copy_to(database: Path, target: Path) -> None:
 
     raises  AlreadyExists, InvalidParameter (no such folder), StoreUnavailable
     """
-    if target.exists():
-        raise AlreadyExists("target", f"'{target}' exists already; a back-up is written to a new file.")
-    if not target.parent.is_dir():
-        raise InvalidParameter("target", f"There is no folder '{target.parent}'; make it first.")
     partial = target.with_name(target.name + ".partial")
     try:
+        if target.exists():
+            raise FileExistsError
+        if not target.parent.is_dir():
+            raise InvalidParameter("target", f"There is no folder '{target.parent}'; make it first.")
         partial.unlink(missing_ok=True)
         create_empty(partial)
         source = connect(database, writer=False)
@@ -46,12 +48,15 @@ def copy_to(database: Path, target: Path) -> None:
         sync_folder(target.parent)
     except FileExistsError:
         raise AlreadyExists("target", f"'{target}' exists already; a back-up is written to a new file.") from None
+    except apsw.FullError as error:
+        raise StoreUnavailable(f"There is not enough room for the back-up in '{target.parent}'.") from error
     except apsw.Error as error:
         raise domain_error(error) from error
     except OSError as error:
-        raise StoreUnavailable(f"The back-up cannot be written: {error.strerror}.") from error
+        raise StoreUnavailable(f"The back-up '{target}' cannot be written: {error.strerror}.") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def _give_name(partial: Path, target: Path) -> None:
@@ -80,40 +85,57 @@ def _copy(source: apsw.Connection, target: Path) -> None:
         connection.close(True)
 
 
-def restore_to(source: Path, files: StoreFiles, *, overwrite: bool) -> None:
+def restore_to(source: Path, files: StoreFiles, *, overwrite: bool, accept_damage: bool) -> list[Finding]:
     """Put a copy in a store's place, with a new epoch, brought to this program's format.
 
-    raises  NotFound by way of InvalidParameter for a source that is no back-up, DamagedData for a damaged one,
-            AlreadyExists if a store is there and may not be overwritten, StoreUnavailable if it is in use
+    returns  the damage accepted
+    raises   InvalidParameter for a source that is no back-up, DamagedData for a damaged one, AlreadyExists if a store
+             is there and may not be overwritten, StoreUnavailable if it is in use or files cannot be read or written
     """
-    if not source.is_file():
-        raise InvalidParameter("source", f"There is no file '{source}'.")
-    if files.database.exists() and files.database.stat().st_size and not overwrite:
-        raise AlreadyExists(
-            "store", "There is a store already; say that it may be overwritten, or choose another place."
-        )
-    prepared = files.beside(".restoring")
-    prepared.unlink(missing_ok=True)
-    create_empty(prepared)
+    try:
+        if not source.is_file():
+            reason = f"'{source}' is a directory, no back-up." if source.is_dir() else f"There is no file '{source}'."
+            raise InvalidParameter("source", reason)
+        expect_readable(source)
+        if files.database.is_dir():
+            raise InvalidParameter("store", f"'{files.database}' is a directory; a store is a file.")
+        if files.database.exists() and files.database.stat().st_size and not overwrite:
+            raise AlreadyExists(
+                "store", "There is a store already; say that it may be overwritten, or choose another place."
+            )
+        prepared = files.beside(".restoring")
+        prepared.unlink(missing_ok=True)
+        create_empty(prepared)
+        try:
+            return _put_in_place(source, prepared, files, accept_damage)
+        finally:
+            for suffix in ("", "-journal", "-wal", "-shm"):
+                prepared.with_name(prepared.name + suffix).unlink(missing_ok=True)
+    except apsw.FullError as error:
+        raise StoreUnavailable(f"There is not enough room for the store in '{files.database.parent}'.") from error
+    except apsw.Error as error:
+        raise domain_error(error) from error
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The store cannot be restored: {error.strerror}: '{error.filename or files.database}'."
+        ) from error
+
+
+def _put_in_place(source: Path, prepared: Path, files: StoreFiles, accept_damage: bool) -> list[Finding]:
     lock = FileLock(files.lock)
     try:
         lock.acquire(10.0)
-        _prepare(source, prepared)
+        accepted = _prepare(source, prepared, accept_damage)
         if files.database.exists():
             _retire(files)
         os.replace(prepared, files.database)
         sync_folder(files.database.parent)
-    except apsw.Error as error:
-        raise domain_error(error) from error
-    except OSError as error:
-        raise StoreUnavailable(f"The store cannot be restored: {error.strerror}.") from error
+        return accepted
     finally:
         lock.close()
-        for suffix in ("", "-journal", "-wal", "-shm"):
-            prepared.with_name(prepared.name + suffix).unlink(missing_ok=True)
 
 
-def _prepare(source: Path, prepared: Path) -> None:
+def _prepare(source: Path, prepared: Path, accept_damage: bool) -> list[Finding]:
     """Copy and check, and give the copy its own life."""
     try:
         origin = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
@@ -130,14 +152,21 @@ def _prepare(source: Path, prepared: Path) -> None:
         finally:
             connection.close(True)
         readers = Readers(prepared)
+        accepted: list[Finding] = []
         try:
             for finding in check(readers):
-                raise DamagedData(f"The back-up is damaged: {finding.place}: {finding.problem}.", parameter="source")
+                said = f"{finding.place}: {finding.problem.rstrip('.')}."
+                if finding.place == FILE:
+                    raise DamagedData(f"The back-up's file itself is damaged: {said}", parameter="source")
+                if not accept_damage:
+                    raise DamagedData(f"The back-up is damaged: {said}", parameter="accept_damage")
+                accepted.append(finding)
         finally:
             readers.close()
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise DamagedData(f"'{source}' is damaged or no back-up of a store.", parameter="source") from error
     sync_file(prepared)
+    return accepted
 
 
 def _retire(files: StoreFiles) -> None:

@@ -30,11 +30,12 @@ from thalweg.store.sqlite.ranges import (
 from thalweg.store.sqlite.reading import STATE
 from thalweg.store.sqlite.states import column_count, track_state
 
-TRACKS: Final = """
+TRACKS: Final = "SELECT id FROM track WHERE id > ? ORDER BY id LIMIT 200"
+TRACK: Final = """
     SELECT t.id, t.window_us, p.identifier, f.identifier, s.tail_rows, s.change_sequence, s.longest_us
     FROM track t LEFT JOIN procedure p ON p.id = t.procedure_id LEFT JOIN feature f ON f.id = t.feature_id
         LEFT JOIN track_state s ON s.track_id = t.id
-    WHERE t.id > ? ORDER BY t.id LIMIT 200"""
+    WHERE t.id = ?"""
 CHUNKS: Final = """
     SELECT id, first_us, last_us, window_us, rows FROM chunk WHERE track_id = ? ORDER BY first_us"""
 TAIL_ROWS: Final = """
@@ -45,23 +46,29 @@ CHANGES: Final = """
     SELECT sequence, before, after FROM change WHERE track_id = ? AND sequence > ? ORDER BY sequence LIMIT 500"""
 # Rows of tracks that are not there. The names of the tables are this module's own.
 STRAYS: Final = "SELECT DISTINCT track_id FROM {table} WHERE track_id NOT IN (SELECT id FROM track)"
+FILE: Final = "file"
+"""The place of findings that concern the database file itself."""
 NOTHING_BEFORE: Final = (-(1 << 63),) * 3
 
 
 def check(readers: Readers) -> Iterator[Finding]:
-    """Findings as they come; none means clean. Each track is read in one snapshot, held by nothing outside."""
+    """Findings as they come; none means clean.
+
+    All that is compared with one another is read in one snapshot, a track in one of its own: others may write
+    meanwhile. None is open while a finding is given out.
+    """
     try:
         yield from _check_file(readers)
         yield from _check_tracks(readers)
     except DamagedData as error:
         # Damage at which not even the lists can be read.
-        yield Finding("file", error.message)
+        yield Finding(FILE, error.message)
 
 
 def _check_file(readers: Readers) -> Iterator[Finding]:
     for (message,) in readers.rows("PRAGMA integrity_check(100)"):
         if message != "ok":
-            yield Finding("file", str(message))
+            yield Finding(FILE, str(message))
     for table, rowid, parent, _ in readers.rows("PRAGMA foreign_key_check"):
         yield Finding(f"table {table}", f"row {rowid} refers to a row of {parent} that is not there")
     for table in ("chunk", "tail", "change", "track_state"):
@@ -73,13 +80,15 @@ def _check_tracks(readers: Readers) -> Iterator[Finding]:
     after = 0
     while tracks := readers.rows(TRACKS, (after,)):
         after = tracks[-1][0]
-        for track in tracks:
+        for (track_id,) in tracks:
             findings: list[Finding] = []
             try:
                 with readers.mine().snapshot():
-                    _Track(readers, track, findings).check()
+                    # None if it has been deleted since it was listed.
+                    for track in readers.rows(TRACK, (track_id,)):
+                        _Track(readers, track, findings).check()
             except DamagedData as error:
-                findings.append(Finding(f"track {track[0]}", error.message))
+                findings.append(Finding(f"track {track_id}", error.message))
             yield from findings
 
 

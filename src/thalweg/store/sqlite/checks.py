@@ -10,7 +10,7 @@ import numpy as np
 from thalweg.domain.blocks import DTYPES, Block, Column, ValueKind
 from thalweg.domain.catalogue import Feature, ObservedProperty, Procedure
 from thalweg.domain.errors import InvalidParameter, NotFound
-from thalweg.domain.observations import MAX_TEXT_LENGTH, Insertion
+from thalweg.domain.observations import FORBIDDEN_TEXT, MAX_TEXT_LENGTH, Insertion
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import END_US, MIN_US
 from thalweg.store.codec.merge import is_sorted_unique, rows_with_content
@@ -116,6 +116,13 @@ def _check_values(block: Block, column: Column, observed_property: ObservedPrope
                 break
             if len(text) > MAX_TEXT_LENGTH:
                 wrong = f"the text has {len(text)} characters; at most {MAX_TEXT_LENGTH} are stored"
+                break
+            forbidden = FORBIDDEN_TEXT.search(text)
+            if forbidden is not None:
+                wrong = (
+                    f"the text has the character U+{ord(forbidden[0]):04X} at position {forbidden.start() + 1}, which "
+                    "no XML document can hold; control characters other than tab and line ends are not stored"
+                )
                 break
         else:
             return

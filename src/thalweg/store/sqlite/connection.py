@@ -17,6 +17,7 @@ OLDEST_SQLITE: Final = (3, 51, 3)
 """Before it, a commit that resets the write-ahead log while another connection checkpoints can damage the file
 (https://sqlite.org/wal.html, the WAL-reset bug); several writing processes on one file are exactly that case."""
 BUSY_MS: Final = 5000
+PAGE_BYTES: Final = 8192
 READER_CACHE_KIB: Final = 4096
 """Each thread has one, and the system caches the file: more made no read faster."""
 WRITER_CACHE_KIB: Final = 32_768
@@ -70,6 +71,8 @@ _READER_PRAGMAS: Final = (
 _WRITER_PRAGMAS: Final = (
     *_COMMON_PRAGMAS,
     f"PRAGMA cache_size = -{WRITER_CACHE_KIB}",
+    # Of an empty file only. A chunk of four properties is some 2.6 kB: one a page of 4 KiB, three a page of 8.
+    f"PRAGMA page_size = {PAGE_BYTES}",
     "PRAGMA journal_mode = WAL",
     f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
     # FULL: the log is on the disk before a commit is acknowledged.
@@ -91,6 +94,17 @@ LOST: Final = (
     apsw.CursorClosedError,
 )
 """Errors that say nothing about the request, and after which a transaction cannot be trusted any more."""
+
+
+def opening_error(path: Path, error: apsw.Error) -> BaseException:
+    """What an error met at opening a file means to the operator, whom it tells the file; see ``domain_error``."""
+    if isinstance(error, apsw.NotADBError):
+        return DamagedData(f"'{path}' is no SQLite file, so no Thalweg store, or its beginning is damaged.")
+    if isinstance(error, apsw.CorruptError):
+        return DamagedData(f"The store's file '{path}' is damaged.")
+    if isinstance(error, apsw.BusyError | apsw.LockedError | apsw.FullError):
+        return domain_error(error)
+    return StoreUnavailable(f"The file '{path}' cannot be opened as a store: {error}.")
 
 
 def domain_error(error: BaseException) -> BaseException:
@@ -177,9 +191,20 @@ class Readers:
             self._closed = True
             readers = list(self._all)
         for reader in readers:
-            try:
-                reader.connection.interrupt()
-                reader.connection.close()
-            except apsw.Error:
-                # In use at this very moment: closed when its thread lets go of it.
-                continue
+            # Not interrupted before: the last connection to close would leave off its checkpoint for it, too.
+            if not _close(reader.connection):
+                try:
+                    reader.connection.interrupt()
+                except apsw.Error:
+                    pass
+                # If it is still in use, it is closed when its thread lets go of it.
+                _close(reader.connection)
+
+
+def _close(connection: apsw.Connection) -> bool:
+    """Close it unless another thread uses it at this very moment; says whether it could."""
+    try:
+        connection.close()
+    except apsw.Error:
+        return False
+    return True

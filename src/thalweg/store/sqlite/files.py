@@ -124,6 +124,39 @@ class Reserve:
         return True
 
 
+def expect_usable(files: StoreFiles) -> None:
+    """That an existing store can be read and written here: even a reader takes part in the log's index.
+
+    Nothing is opened: closing a second descriptor would drop the locks that this process has on the database.
+
+    raises  StoreUnavailable that names the file or folder and the reason
+    """
+    if files.database.is_dir():
+        raise StoreUnavailable(f"'{files.database}' is a directory, not the file of a store.")
+    for path in (files.database, files.beside("-wal"), files.beside("-shm"), files.lock):
+        if path.exists() and not _may(path, os.R_OK | os.W_OK):
+            raise StoreUnavailable(f"The file '{path}' cannot be read and written: {_hindrance(path)}.")
+    folder = files.database.parent
+    if not _may(folder, os.W_OK | os.X_OK):
+        raise StoreUnavailable(f"No file can be written in the folder '{folder}': {_hindrance(folder)}.")
+
+
+def expect_readable(path: Path) -> None:
+    """Raises StoreUnavailable that names the file and the reason."""
+    if not _may(path, os.R_OK):
+        raise StoreUnavailable(f"The file '{path}' cannot be read: {os.strerror(errno.EACCES)}.")
+
+
+def _may(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _hindrance(path: Path) -> str:
+    """Why a file cannot be written."""
+    read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+    return os.strerror(errno.EROFS if read_only else errno.EACCES)
+
+
 def create_empty(path: Path) -> bool:
     """Make the folder and an empty file, readable by its owner alone. False if the file was there.
 
@@ -132,13 +165,14 @@ def create_empty(path: Path) -> bool:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreUnavailable(f"The store's folder cannot be made: {error.strerror}.") from error
+        reason = os.strerror(errno.ENOTDIR) if isinstance(error, FileExistsError) else error.strerror
+        raise StoreUnavailable(f"The store's folder cannot be made: '{path.parent}': {reason}.") from error
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     except FileExistsError:
         return False
     except OSError as error:
-        raise StoreUnavailable(f"The store cannot be made: {error.strerror}.") from error
+        raise StoreUnavailable(f"The file '{path}' cannot be made: {error.strerror}.") from error
     os.close(fd)
     sync_folder(path.parent)
     return True

@@ -58,6 +58,7 @@ class Lease:
         tx.rows(PUT, (self._name, self.holder, tx.now_us + self._length_us))
         return True
 
-    def release(self, tx: Transaction) -> None:
-        """Let another process take it at once."""
+    def release(self, tx: Transaction) -> bool:
+        """Let another process take it at once. Says whether none has it now."""
         tx.rows(DROP, (self._name, self.holder))
+        return not any(0 < expires_us - tx.now_us <= self._length_us for _, expires_us in tx.rows(GET, (self._name,)))

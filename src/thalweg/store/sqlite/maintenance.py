@@ -13,9 +13,10 @@ import apsw
 from thalweg.domain.errors import DamagedData, ThalwegError
 from thalweg.domain.store import StoreInfo
 from thalweg.store.codec.chunk import part_sizes
-from thalweg.store.sqlite.connection import BUSY_MS, Readers, connect, domain_error
+from thalweg.store.sqlite.connection import BUSY_MS, PAGE_BYTES, Readers, connect, domain_error
 from thalweg.store.sqlite.files import Reserve, StoreFiles
 from thalweg.store.sqlite.lease import Lease
+from thalweg.store.sqlite.repeated import RepeatedLog
 from thalweg.store.sqlite.sealing import ALL_TRACKS, DUE_ROWS, DUE_TRACKS, IDLE_ROWS, IDLE_US, seal_step
 from thalweg.store.sqlite.states import unpack_series
 from thalweg.store.sqlite.writer import Writer
@@ -26,7 +27,7 @@ IDLE_SWEEP_S: Final = 60.0
 ROUND_S: Final = 0.25
 """A round of background work seals no longer than this, so that it spreads over time."""
 MAX_DUE: Final = 1000
-RELIEF_PAGES: Final = 8192
+RELIEF_PAGES: Final = (32 << 20) // PAGE_BYTES
 """A write-ahead log of so many pages (32 MiB) is made to start anew while no process writes."""
 RESTART_WAIT_MS: Final = 50
 """Longest wait for readers in the log then; writers wait with it. A long one (a back-up) puts it off."""
@@ -35,6 +36,7 @@ QUIET_WAL_BYTES: Final = 4 << 20
 """Length of the write-ahead log's file that is left alone in quiet times."""
 
 _log = logging.getLogger(__name__)
+_repeated = RepeatedLog(_log)
 
 COUNTS: Final = """
     SELECT (SELECT count(*) FROM workspace), (SELECT count(*) FROM procedure), (SELECT count(*) FROM track),
@@ -71,7 +73,7 @@ class Maintenance:
         try:
             self._round()
         except ThalwegError as error:
-            _log.warning("background work was put off: %s", error.message)
+            _repeated.log(logging.WARNING, "background work was put off: %s", error.message)
         finally:
             self._lock.release()
 
@@ -186,6 +188,19 @@ class Maintenance:
             except apsw.Error as error:
                 raise domain_error(error) from error
         return self._connection
+
+    def leave(self) -> None:
+        """Give up the lease and, unless another process has it, the length of the write-ahead log.
+
+        SQLite empties the log when the last connection is closed, but not if processes close theirs at the same
+        moment, as workers do that are stopped together.
+        """
+        try:
+            if self._writer.submit(self.lease.release).result():
+                self._writer.submit_alone(_truncate_log).result()
+        except ThalwegError as error:
+            # The lease expires by itself, and the log is read at the next start.
+            _log.warning("the write-ahead log is not shortened at the end: %s", error.message)
 
     def close(self) -> None:
         with self._lock:

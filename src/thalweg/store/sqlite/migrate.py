@@ -42,16 +42,20 @@ def format_version(connection: apsw.Connection, newest: int) -> int:
     application = int(connection.pragma("application_id"))
     if version == 0 and application == 0:
         if connection.execute("SELECT count(*) FROM sqlite_schema").get:
-            raise StoreUnavailable("The file is an SQLite database, but not a store of this program.")
+            raise _foreign(connection)
         return 0
     if application != APPLICATION_ID:
-        raise StoreUnavailable("The file is an SQLite database, but not a store of this program.")
+        raise _foreign(connection)
     if version > newest:
         raise StoreUnavailable(
             f"The store has format {version}; this program knows formats up to {newest}. "
             "It was written by a newer version: use that one, or restore a back-up made before."
         )
     return version
+
+
+def _foreign(connection: apsw.Connection) -> StoreUnavailable:
+    return StoreUnavailable(f"'{connection.filename}' is an SQLite database, but not a Thalweg store.")
 
 
 def migrate(connection: apsw.Connection, texts: dict[int, str] | None = None) -> list[int]:

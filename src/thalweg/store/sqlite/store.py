@@ -17,7 +17,7 @@ from thalweg.domain.catalogue import (
     Unit,
     Workspace,
 )
-from thalweg.domain.errors import InvalidParameter, StoreUnavailable, ThalwegError
+from thalweg.domain.errors import InvalidParameter, ThalwegError
 from thalweg.domain.observations import Change, Insertion, OnDuplicate, Receipt, TrackState
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import MAX_BLOCK_ROWS, Extent, Finding, Registration, SeriesRegistration, StoreInfo
@@ -234,11 +234,7 @@ class SqliteStore:
 
     def close(self) -> None:
         if self._writer.is_started:
-            try:
-                self._writer.submit(self._maintenance.lease.release).result()
-            except StoreUnavailable:
-                # It expires by itself.
-                pass
+            self._maintenance.leave()
         self._writer.close()
         self._maintenance.close()
         self._readers.close()

@@ -14,8 +14,9 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from thalweg.domain.errors import StoreUnavailable, ThalwegError
-from thalweg.store.sqlite.connection import LOST, Bindings, Row, connect, domain_error
+from thalweg.store.sqlite.connection import LOST, PAGE_BYTES, Bindings, Row, connect, domain_error
 from thalweg.store.sqlite.files import FileLock, Reserve, StoreFiles
+from thalweg.store.sqlite.repeated import RepeatedLog
 
 T = TypeVar("T")
 
@@ -27,11 +28,12 @@ LOCK_TIMEOUT_S: Final = 5.0
 PAUSE_S: Final = 0.0002
 """Wait after unlocking. The file lock is unfair: without the pause a busy process takes it again before another one
 wakes up, and that one's slowest inserts wait 13-30 instead of 5 ms."""
-HELP_PAGES: Final = 65_536
+HELP_PAGES: Final = (256 << 20) // PAGE_BYTES
 """A write-ahead log of so many pages (256 MiB) is checkpointed by whoever writes, should no process do background
 work."""
 
 _log = logging.getLogger(__name__)
+_repeated = RepeatedLog(_log)
 
 
 class Transaction:
@@ -330,7 +332,7 @@ class Writer:
         try:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:
-            _log.warning("a checkpoint failed: %s", error)
+            _repeated.log(logging.WARNING, "a checkpoint failed: %s", error)
 
     def _roll_back(self, connection: apsw.Connection) -> None:
         if connection.in_transaction:
@@ -338,7 +340,9 @@ class Writer:
 
     def _give_up(self, error: BaseException) -> None:
         """Open a new connection after an error that leaves the state of this one in doubt; the lock is held."""
-        _log.error("a transaction failed: %s %s", type(error).__name__, error)
+        _repeated.log(
+            logging.ERROR, "a transaction on '%s' failed: %s %s", self._files.database, type(error).__name__, error
+        )
         self._disconnect()
         if isinstance(error, apsw.IOError | apsw.FullError):
             self._needs_probe = True
@@ -346,7 +350,7 @@ class Writer:
                 self._connect()
             except apsw.Error as second:
                 # The next batch tries again.
-                _log.error("the disk does not work yet: %s %s", type(second).__name__, second)
+                _repeated.log(logging.ERROR, "the disk does not work yet: %s %s", type(second).__name__, second)
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
