@@ -29,12 +29,17 @@ pytestmark = pytest.mark.client
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the demo's store."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def demo(folder: Path) -> Iterator[str]:
     """Address of the running demo."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-m", "thalweg", "demo", "--port", str(port), "--folder", str(folder), "--workers", "2"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -179,3 +184,20 @@ def test_csv_of_all_stations_lines_up_with_its_header(demo: str) -> None:
     assert len(table) == 1 + 3 * 4
     assert {len(line) for line in table} == {3}
     assert table[1][0] == "2013-07-01T00:00:00-04:00"
+
+
+def test_documents_to_register_and_insert_do_what_their_page_says(demo: str, folder: Path) -> None:
+    page = "docs/how-to/register-and-insert.md"
+    store = f"sqlite:///{folder / 'thalweg.sqlite'}"
+    command = [sys.executable, "-m", "thalweg", "token", "create", "admin", "--store", store]
+    token = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    with httpx.Client(headers={"Authorization": f"Bearer {token}", "Content-Type": "text/xml"}) as client:
+        *inserts, delete = blocks(page, "xml")
+        for document in inserts:
+            answer = client.post(f"{demo}/sos", content=document.encode())
+            assert answer.status_code == 200, answer.text
+        request = blocks(page, "sh")[-1].split("'")[1].replace("http://127.0.0.1:8080", demo)
+        (shown,) = blocks(page, "csv")
+        assert httpx.get(request).text == shown
+        assert client.post(f"{demo}/sos", content=delete.encode()).status_code == 200
+        assert "There is no procedure 'AIROLO'" in httpx.get(request).text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import gzip
 import json
 import resource
@@ -33,6 +34,7 @@ from thalweg.loading.findings import Kind, LoadReport
 from thalweg.loading.mapping import ColumnMapping
 from thalweg.loading.sources import LoadOptions
 from thalweg.loading.stations import load_stations
+from thalweg.services.catalogue import CatalogueService
 from thalweg.services.load import Load
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -254,6 +256,17 @@ def test_demo_goes_on_with_an_interrupted_load(store: Store) -> None:
         assert demo._is_loaded(Load(store))
 
 
+def test_demo_says_what_it_serves_unless_somebody_has_done_so(store: Store) -> None:
+    demo._describe(CatalogueService(store))
+    described = store.workspaces()["default"]
+    assert described.title == "Weather of three New York airports, 2013"
+    assert "NOAA ASOS" in described.abstract
+    assert "NOAA ASOS" in described.provider.name
+    store.put_workspace(dataclasses.replace(described, title="Ours", abstract="")).result()
+    demo._describe(CatalogueService(store))
+    assert store.workspaces()["default"].title == "Ours"
+
+
 def start_demo(folder: Path) -> tuple[subprocess.Popen[str], list[str]]:
     """The demo, and what it printed until it served."""
     process = subprocess.Popen(
@@ -295,6 +308,7 @@ def test_demo_serves_what_it_suggests_and_keeps_its_data(tmp_path: Path) -> None
         # A second start takes less than 5 s; its processor time is what other tests on this machine do not stretch.
         assert start == 0 or after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
     capabilities, day, latest = answers[0]
+    assert b"<ows:Title>Weather of three New York airports, 2013</ows:Title>" in capabilities
     assert all(f"urn:ogc:def:procedure:x-thalweg:1.0:{name}".encode() in capabilities for name in ("EWR", "JFK", "LGA"))
     rows = [line.split(",") for line in day.decode().split()]
     assert len(rows) == 25
@@ -360,6 +374,19 @@ def test_a_repeat_far_away_in_the_file_is_found_and_the_first_kept(
             assert [found[m]["air:temperature"] for m in range(30)] == list(range(30))
             assert found[3]["air:rainfall"] == 7.0
             assert len(found) == 31
+
+
+@pytest.mark.parametrize("batch", [1, 10_000])
+def test_a_row_without_values_does_not_keep_a_later_one_of_its_time_away(
+    batch: int, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "BATCH_CELLS", batch)
+    original = rows_module.read_lines
+    monkeypatch.setattr(rows_module, "read_lines", lambda path, read_bytes: original(path, read_bytes=30))
+    path = write(tmp_path, "a.csv", "time,t,r", row(0, "", ""), row(10, "", ""), row(0, 1, 2), row(10, 3, 4))
+    (file,) = load(store, path, columns=COLUMNS).files
+    assert (file.repeats, file.values, file.values_new) == (2, 4, 4)
+    assert minutes(stored(store, "a"))[10] == {"air:temperature": 3.0, "air:rainfall": 4.0}
 
 
 def test_corrected_files_replace_only_when_asked(tmp_path: Path, store: Store) -> None:
@@ -452,11 +479,14 @@ def test_a_file_of_which_nothing_fits_the_mapping_makes_no_procedure(tmp_path: P
     path = write(tmp_path, "a.csv", "time,t,r", "2024-01-31T00:00:00Z,1,2", "2024-01-31T00:10:00Z,1,2")
     columns, format = (ColumnMapping("t", "air:temperature", "K"),), {"time_format": "%d.%m.%Y"}
     report = load(store, path, columns=columns, format=format)
-    assert report.files[0].error.startswith("no row could be stored")
+    assert report.files[0].error.startswith("no time could be read")
     assert report.files[0].counts[Kind.UNREADABLE_TIME] == 2
     assert report.procedures_new == []
     assert load(store, path, columns=columns, format=format, dry_run=True).failed
-    right = load(store, path, columns=(ColumnMapping("t", "air:temperature", "Cel"),))
+    right = load(store, path, columns=(ColumnMapping("t", "air:temperature", "blobs"),))
+    assert [f.message for f in right.files[0].examples[Kind.ASSUMED]] == [
+        "the unit 'blobs' of 't' is not a UCUM code known here; stored as written"
+    ]
     assert (right.failed, right.total("values_new")) == (False, 2)
 
 
@@ -559,7 +589,7 @@ def test_command_loads_reports_and_exits_as_documented(tmp_path: Path) -> None:
     code, output = run(*arguments)
     assert code == 0
     assert "unreadable-number: 1\n    line 3 t 'x': not a number" in output
-    assert "1 of 1 files loaded: 4 new values" in output
+    assert "1 of 1 file loaded: 4 new values" in output
     assert json.loads((tmp_path / "r.json").read_text())["files"][0]["rejected_cells"] == 1
     code, output = run(*arguments, "--strict", "--quiet")
     assert code == 1
@@ -588,6 +618,7 @@ def test_command_says_what_is_wrong(tmp_path: Path) -> None:
         ((path, "--column", "t=a,b,float"), "number, integer, text, boolean"),
         ((path, "--unit", "x"), "not of the form PROPERTY=CODE"),
         ((path, "--longitude", "5"), "only of use together"),
+        ((path, "--altitude", "5"), "of no use without"),
         ((path, "--longitude", "500", "--latitude", "5"), "within -180 and 180"),
         ((path, "--zone", "Mars/Olympus"), "not a zone"),
         ((path, "--timestep", "10min"), "not an ISO 8601 duration"),
@@ -596,6 +627,66 @@ def test_command_says_what_is_wrong(tmp_path: Path) -> None:
     ]:
         code, output = run("load", "stations", *arguments, *store)
         assert (code, words in output) == (2, True), output
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "words"),
+    [
+        (("time,t", "2014-06-01,1"), (), "nothing says what its columns mean"),
+        (("a,b", "1,2"), ("--column", "t=air:temperature,Cel"), "there is no column 't'"),
+        (("time,t", "noon,1"), ("--column", "t=air:temperature,Cel"), "no time could be read"),
+    ],
+)
+def test_load_that_fails_tells_each_error_once_and_leaves_no_store(
+    content: tuple[str, ...], arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, "a.csv", *content)
+    code, output = run("load", "stations", path, *arguments, "--store", f"sqlite:///{tmp_path}/new/a.sqlite")
+    assert (code, output.count(words)) == (1, 1), output
+    assert "Store:" not in output
+    assert not (tmp_path / "new").exists()
+
+
+def test_load_into_a_workspace_that_is_not_there_leaves_no_store(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "time,t", "2014-06-01T00:00:00Z,1")
+    store = ("--store", f"sqlite:///{tmp_path}/new/a.sqlite", "--column", "t=air:temperature,Cel")
+    assert run("load", "stations", path, *store, "--workspace", "nowhere")[0] == 2
+    assert not (tmp_path / "new").exists()
+    code, output = run("load", "stations", path, *store)
+    assert (code, "1 of 1 file loaded: 1 new value, in" in output) == (0, True)
+
+
+def test_files_that_load_are_kept_beside_those_that_fail(tmp_path: Path) -> None:
+    good = write(tmp_path, "good.csv", "time,t", "2014-06-01T00:00:00Z,1")
+    bad = write(tmp_path, "bad.csv", "a,b", "1,2")
+    url = f"sqlite:///{tmp_path}/new/a.sqlite"
+    code, output = run("load", "stations", bad, good, "--store", url, "--column", "t=air:temperature,Cel")
+    assert (code, "1 of 2 files loaded: 1 new value, in" in output, f"Store: {url}" in output) == (1, True, True)
+    opened = app.open_store(url)
+    try:
+        assert len(stored(opened, "good")) == 1
+    finally:
+        opened.close()
+
+
+def test_loading_again_after_the_authority_changed_changes_nothing(store: Store, tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "time,t,r", row(0, 1, 2), row(10, 3, 4))
+    options = {"columns": COLUMNS, "offering": "net"}
+    load(store, path, **options)
+    before = catalogue_of(store)
+    store.put_workspace(dataclasses.replace(before.workspace, authority="x-other")).result()
+    (file,) = load(store, path, **options).files
+    assert (file.error, file.values_new, file.values_already) == ("", 0, 4)
+    after = catalogue_of(store)
+    for kind in ("procedures", "properties", "features", "offerings", "tracks"):
+        assert getattr(after, kind) == getattr(before, kind)
+    other = write(tmp_path, "b.csv", "time,t,r", row(0, 1, 2))
+    load(store, other, **options)
+    assert procedure_of(store, "b").identifier == "urn:ogc:def:procedure:x-other:1.0:b"
+    assert len(catalogue_of(store).properties) == 2
+    network = catalogue_of(store).offering("net")
+    assert network is not None
+    assert (network.identifier, len(network.procedure_ids)) == ("urn:ogc:def:offering:x-thalweg:1.0:net", 2)
 
 
 def test_report_of_a_real_file(stations_dir: Path, tmp_path: Path) -> None:

@@ -6,11 +6,14 @@ environment. It prints ``ready <port>`` once it serves.
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import os
 import signal
 import sys
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -18,14 +21,24 @@ from typing import Any
 import pytest
 
 from thalweg.domain.access import Principal, Role
-from thalweg.domain.errors import InvalidRequest, NotFound, StoreUnavailable, ThalwegError, TooLarge, Unauthenticated
+from thalweg.domain.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+    ThalwegError,
+    TooLarge,
+    Unauthenticated,
+)
 from thalweg.doors.door import Door
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.server.asgi import Asgi
 from thalweg.server.body import decode_body
 from thalweg.server.contract import Message, Receive, Scope, Send
+from thalweg.server.guard import _OneWrite
 from thalweg.server.logs import AccessLog
-from thalweg.server.reply import accepts_gzip, matches
+from thalweg.server.pool import Bridge, Pool
+from thalweg.server.reply import Reply, accepts_gzip, matches
 from thalweg.server.supervisor import serve
 from thalweg.settings import Settings, load_settings
 
@@ -41,6 +54,7 @@ class Fake:
         self.closed = 0
         self.pool = ThreadPoolExecutor(40)
         self.maintained = 0
+        self.taken = 0
 
     def blocks(self, count: int, *, fail_at: int = -1, pause_s: float = 0) -> Iterator[bytes]:
         try:
@@ -96,6 +110,14 @@ def handle(request: Request, fake: Fake) -> Response | Deferred:
         return Deferred(fake.later(0.01, NotFound("thing", "no such thing")), lambda result: Response(b"", TEXT))
     if name == "deferred-bug":
         return Deferred(fake.later(0, 1), lambda result: Response(str(result / 0).encode(), TEXT))
+    if name == "taken":
+        # Taken so often before: a name chosen anew each time, or (``never``) one that the client gave.
+        fake.taken += 1
+        error = AlreadyExists("thing", "taken") if fake.taken <= int(argument.strip("!")) else 42
+        fake.taken %= int(argument.strip("!")) + 1
+        return Deferred(
+            fake.later(0, error), lambda result: Response(str(result).encode(), TEXT), repeatable="!" not in argument
+        )
     if name == "crash":
         raise RuntimeError("secret text of a bug")
     if name == "unavailable":
@@ -230,22 +252,87 @@ def test_gzip_bodies_are_bounded_and_whole() -> None:
 
     assert decode_body(gzip.compress(b"x" * 1000), b"gzip", 1000) == b"x" * 1000
     assert decode_body(gzip.compress(b"a") + gzip.compress(b"b"), b"GZIP", 2) == b"ab"
-    with pytest.raises(TooLarge, match="1,000"):
+    with pytest.raises(TooLarge, match="1,000") as raised:
         decode_body(gzip.compress(b"x" * 1001), b"gzip", 1000)
+    # Doors tell by it that the request is too large, not the answer.
+    assert raised.value.parameter == "request"
     with pytest.raises(TooLarge):
         decode_body(gzip.compress(b"a" * 600) + gzip.compress(b"b" * 600), b"gzip", 1000)
     with pytest.raises(InvalidRequest, match="cut off"):
         decode_body(gzip.compress(b"x" * 1000)[:-9], b"gzip", 1000)
-    with pytest.raises(InvalidRequest, match="not gzip"):
+    with pytest.raises(InvalidRequest, match="not gzip") as refused:
         decode_body(b"<xml/>", b"gzip", 1000)
+    assert refused.value.parameter == "request"
     with pytest.raises(ThalwegError, match="'br' cannot be read"):
         decode_body(b"x", b"br", 1000)
 
 
+def test_large_blocks_leave_in_pieces_that_wait_for_the_client() -> None:
+    sizes: list[int] = []
+
+    async def receive() -> Message:
+        await asyncio.sleep(60)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        sizes.append(len(message.get("body", b"")))
+
+    async def answer() -> None:
+        pool = Pool("x", Bridge(), threads=1, queue=10, timeout_s=5)
+        reply = Reply("GET", {}, [], receive, send, pool, 0)
+        await reply.send(Response(iter([b"a" * 1_000_000, b"b" * 10, b"c" * 300_000]), TEXT))
+        assert reply.size == 1_300_010
+        pool.close()
+
+    asyncio.run(answer())
+    assert sum(sizes) == 1_300_010
+    assert max(sizes) <= 256 * 1024
+
+
+def test_failed_work_leaves_nothing_behind() -> None:
+    class Large:
+        pass
+
+    left: list[weakref.ref[Large]] = []
+
+    def fail() -> None:
+        large = Large()
+        left.append(weakref.ref(large))
+        raise InvalidRequest("no")
+
+    async def work() -> None:
+        pool = Pool("x", Bridge(), threads=1, queue=10, timeout_s=5)
+        with pytest.raises(InvalidRequest):
+            await pool.run(fail)
+        # The thread lets go of its own reference when it goes on to the next thing.
+        await pool.run(int)
+        pool.close()
+
+    gc.disable()
+    try:
+        asyncio.run(work())
+        assert left[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_answer_to_a_client_that_has_gone_is_dropped() -> None:
+    class Gone:
+        def is_closing(self) -> bool:
+            return True
+
+        def write(self, data: bytes) -> None:
+            raise RuntimeError("the handler is closed")
+
+        writelines = write
+
+    writer = _OneWrite(Gone())  # type: ignore[arg-type]
+    writer.write(b"head")
+    writer.write(b"body")
+
+
 def _call(asgi: Asgi, path: str, *, method: str = "GET", headers: dict[bytes, bytes] | None = None) -> list[Message]:
     """One request on an event loop of its own, without sockets."""
-    import asyncio
-
     sent: list[Message] = []
 
     async def receive() -> Message:

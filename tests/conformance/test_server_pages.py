@@ -11,7 +11,9 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -77,7 +79,8 @@ def test_start_page_lists_services_with_requests_that_work(application: app.Appl
     with Client(application) as web:
         page = web.get("/")
         assert page.status_code == 200
-        assert "1 procedures, 1 observed properties" in page.text
+        assert "1 procedure,\n1 observed property,\n0 rows of observations" in page.text
+        assert "<h1>Sensor Observation Service</h1>" in page.text
         assert "internal.example" not in page.text
         links = [html.unescape(link) for link in re.findall(r'href="([^"]+)"', page.text)]
         examples = [link for link in links if "/sos?" in link]
@@ -88,7 +91,7 @@ def test_start_page_lists_services_with_requests_that_work(application: app.Appl
             assert answer.status_code == 200, (link, answer.text)
             assert "Exception" not in answer.text
         style = next(link for link in links if link.endswith(".css"))
-        assert web.get(style.removeprefix("https://example.org/data")).status_code == 200
+        assert web.get(urljoin("/", style)).status_code == 200
 
 
 def test_start_page_needs_no_script_and_nothing_from_outside(application: app.Application) -> None:
@@ -96,8 +99,13 @@ def test_start_page_needs_no_script_and_nothing_from_outside(application: app.Ap
         page = web.get("/")
     assert "<script" not in page.text
     assert "style=" not in page.text
-    addresses = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-    assert all(address.startswith("https://example.org/data/") for address in addresses)
+    addresses = [html.unescape(found) for found in re.findall(r'(?:src|href)="([^"]+)"', page.text)]
+    # Whatever the page was asked by: an absolute style sheet would be another origin than the page's own ('self').
+    for seen_at in ("https://example.org/data/", "http://127.0.0.1:8080/", "http://inside.example/"):
+        for address in addresses:
+            found = urljoin(seen_at, address)
+            assert found.startswith(seen_at if address.endswith(".css") else "https://example.org/data/"), address
+    assert "static/thalweg.css" in addresses
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -112,6 +120,81 @@ def test_what_others_named_is_text_on_the_page(application: app.Application) -> 
     assert "&lt;script&gt;" in page
     assert "49" not in page
     assert "https://example.org/data/blue/sos" in page
+
+
+def test_default_workspace_is_headed_by_its_title(application: app.Application) -> None:
+    store = application.store
+    with Client(application) as web:
+        assert "<title>Sensor Observation Service</title>" in web.get("/").text
+        described = replace(store.workspaces()["default"], title="Rivers of Ticino", abstract="Levels and flows.")
+        store.put_workspace(described).result(30)
+        page = web.get("/").text
+    assert "<title>Rivers of Ticino</title>" in page
+    assert page.count("<h1>Rivers of Ticino</h1>") == 1
+    assert page.count("Rivers of Ticino") == 2
+    assert page.count("Levels and flows.") == 1
+    assert ">default<" not in page
+
+
+def test_addresses_break_between_their_parts(application: app.Application) -> None:
+    workspace = application.store.workspaces()["default"]
+    application.store.register_procedure(workspace.id, registration("lugano")).result(30)
+    with Client(application) as web:
+        page = web.get("/").text
+    assert "<code>https://<wbr>example.org/<wbr>data/<wbr>sos</code>" in page
+    assert "procedure=<wbr>urn:<wbr>ogc:<wbr>def:<wbr>x:<wbr>x-test:<wbr>1.0:<wbr>lugano&amp;<wbr>" in page
+    assert "wbr&gt;" not in page
+
+
+def test_start_page_is_made_once_for_a_state_of_the_metadata(
+    application: app.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = application.store
+    read: list[int] = []
+    extents = store.extents
+
+    def counting(workspace_id: int) -> object:
+        read.append(workspace_id)
+        return extents(workspace_id)
+
+    monkeypatch.setattr(store, "extents", counting)
+    clock = [1000.0]
+    monkeypatch.setattr("thalweg.web.pages.time.monotonic", lambda: clock[0])
+    workspace = store.workspaces()["default"]
+    with Client(application) as web:
+        assert "0 procedures" in web.get("/").text
+        web.get("/")
+        assert len(read) == 1
+        store.register_procedure(workspace.id, registration("lugano")).result(30)
+        assert "1 procedure," in web.get("/").text
+        assert len(read) == 2
+        clock[0] += 6
+        web.get("/")
+        assert len(read) == 3
+
+
+def test_start_page_describes_a_bounded_number_of_workspaces(
+    application: app.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = application.store
+    for number in range(30):
+        store.put_workspace(Workspace(0, str(uuid.uuid4()), f"w{number:02}", title=f"Basin {number}")).result(30)
+    read: list[int] = []
+    catalogue = store.catalogue
+
+    def counting(workspace_id: int) -> object:
+        read.append(workspace_id)
+        return catalogue(workspace_id)
+
+    monkeypatch.setattr(store, "catalogue", counting)
+    monkeypatch.setattr("thalweg.web.pages._MAX_LISTED", 5)
+    with Client(application) as web:
+        page = web.get("/").text
+    assert len(set(read)) == 20
+    assert "<h2>Basin 18</h2>" in page
+    assert "<li>Basin 19<br><code>https://<wbr>example.org/<wbr>data/<wbr>w19/<wbr>sos</code></li>" in page
+    assert "Basin 24" not in page
+    assert "And 6 more." in page
 
 
 def test_health_tells_life_from_readiness(application: app.Application, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,6 +110,8 @@ def test_stop_finishes_running_requests_and_refuses_new_ones(start: Any) -> None
     assert results.count((201, b"42")) == 6
     assert results.count(25 * 16 * 1024) == 1
     assert server.log().count("closed the application") == 2
+    assert "stopping: running requests have 8 s to end" in server.log()
+    assert server.log().rstrip().endswith("stopped")
 
 
 def test_stop_does_not_wait_for_idle_or_endless_clients(start: Any) -> None:

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conformance.sos_support import (
     ADMIN,
+    NOBODY,
     NS10,
     NS20,
     PROCEDURE,
@@ -131,6 +132,64 @@ def test_too_many_values_are_too_large(sos: Sos, tmp_path_factory: pytest.TempPa
 def test_registering_twice_is_refused(sos: Sos) -> None:
     answer = sos.post(register_sensor("LUGANO"))
     assert (answer.status, answer.exception) == (400, ("InvalidParameterValue", "procedure"))
+
+
+NOT_URIS = (":x", "::", "1:b", "a_b:c", "%zz", "a%", "a#b#c", "http://h:port/", "http://a@b@c/", "{x}", "a|b")
+
+
+@pytest.mark.parametrize("name", NOT_URIS)
+def test_names_that_would_make_answers_invalid_are_not_registered(sos: Sos, name: str) -> None:
+    """Capabilities with one of them are refused by whoever validates them: a single sensor would spoil all others."""
+    body = register_sensor("OK").replace(f"{PROCEDURE}OK", name)
+    answer = sos.post(body)
+    assert (answer.status, answer.exception) == (400, ("InvalidParameterValue", "procedure"))
+    answer = sos.post(register_sensor("OK", [(name, "mm")]))
+    assert (answer.status, answer.exception) == (400, ("InvalidParameterValue", "observedProperty"))
+
+
+def test_unusual_names_are_registered_and_listed(
+    sos: Sos, tmp_path_factory: pytest.TempPathFactory, schemas: Validator
+) -> None:
+    other = Sos(tmp_path_factory.mktemp("names"), schemas)
+    try:
+        for name in (
+            "urn:x:(a),b;c=d!$&amp;'*+",
+            "http://h:8080/a?b:c#d:e",
+            "\N{GRINNING FACE}",
+            "été",
+            "a/b:c",
+            "//h",
+            "%41",
+            "..",
+            "-",
+        ):
+            answer = other.post(register_sensor("OK").replace(f"{PROCEDURE}OK", name).replace(">OK<", f">{name}<"))
+            assert answer.status == 200, answer.body
+        for version in ("1.0.0", "2.0.0"):
+            assert other.get(service="SOS", request="GetCapabilities", acceptVersions=version).status == 200
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("place", ["8.96,946", "1000,46"])
+def test_sensor_nowhere_on_earth_is_refused(sos: Sos, place: str) -> None:
+    answer = sos.post(register_sensor("NOWHERE").replace("8.96,46.03", place))
+    assert (answer.status, answer.exception) == (400, ("InvalidParameterValue", "featureOfInterest"))
+
+
+def test_questions_may_not_have_as_many_elements_as_inserts(sos: Sos) -> None:
+    """A million elements take 130 MB, for each thread of a worker, of callers whom nobody knows."""
+    many = f"<GetObservation xmlns='{SOS10}' service='SOS' version='1.0.0'>{'<procedure>a</procedure>' * 150_000}</GetObservation>"
+    answer = sos.post(many, READER)
+    assert (answer.status, answer.exception) == (413, ("InvalidRequest", "request"))
+    assert sos.post(many).exception != ("InvalidRequest", "request")
+
+
+def test_who_may_not_read_learns_nothing_of_workspaces(sos: Sos) -> None:
+    for workspace in ("default", "nowhere"):
+        for query in (b"service=SOS&request=GetCapabilities", b"", b"service=SOS&request=Nothing"):
+            answer = sos.send(Request("GET", "", query, (), b"", workspace, "http://x/sos", NOBODY, "r"))
+            assert (answer.status, answer.exception) == (401, ("NoApplicableCode", None))
 
 
 # ---------------------------------------------------------------- values

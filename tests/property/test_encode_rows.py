@@ -7,6 +7,7 @@ import io
 import json
 import struct
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import unquote
 
 import numpy as np
@@ -16,7 +17,7 @@ from lxml import etree
 
 from thalweg.domain.blocks import Block, Column, ValueKind, constant_quality
 from thalweg.domain.time import END_US, MIN_US, parse_instant
-from thalweg.encode import om20
+from thalweg.encode import om20, table
 from thalweg.encode.digits import find_decimals, is_plain_decimal, number_cells
 from thalweg.encode.form import CSV, JSON, SWE, XML, Form
 from thalweg.encode.lookup import join_cells
@@ -122,6 +123,15 @@ def test_fast_rows_are_the_plain_rows(block: Block, form: Form, offset_s: int, w
     wanted = rows_plain(block, parts, form, **options)
     assert rows(block, parts, form, **options) == wanted
     assert rows(block, parts, form, **options) == wanted  # again, now that tables are filled
+
+
+@given(blocks(), st.sampled_from([SWE, CSV, JSON]), st.integers(0, 2000))
+def test_blocks_too_wide_to_be_padded_are_the_plain_rows(block: Block, form: Form, most_bytes: int) -> None:
+    parts = list(block.columns.values())
+    shown = (RowTime.END,) if block.begin is None else (RowTime.END, RowTime.BEGIN, RowTime.RESULT)
+    options: dict[str, Any] = {"times": shown, "position": block.position is not None, "with_quality": True}
+    with patch.object(table, "MAX_PADDED_BYTES", most_bytes), patch.object(table, "PLAIN_ROWS", 2):
+        assert rows(block, parts, form, **options) == rows_plain(block, parts, form, **options)
 
 
 @given(blocks(extras=False))

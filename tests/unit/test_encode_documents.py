@@ -19,6 +19,7 @@ from thalweg.domain.errors import DamagedData
 from thalweg.domain.geometry import Geometry, point
 from thalweg.domain.selection import Selected
 from thalweg.domain.time import parse_instant
+from thalweg.encode import member as member_module
 from thalweg.encode import om10, om20, om20_array, sos_csv, sos_json
 from thalweg.encode.member import BLOCK_BYTES, Member
 
@@ -528,7 +529,7 @@ def test_om20_fast_and_plain_writers_agree(end: Any, with_quality: bool) -> None
 def test_om20_splits_long_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     (block,) = long_series(1)
     before = response20([member(select([block], 1))])
-    monkeypatch.setattr(om20, "SLICE_ROWS", 7)
+    monkeypatch.setattr(om20, "SLICE_VALUES", 7)
     assert response20([member(select([block], 1))]) == before
     ids = [e.get(f"{{{NS2['gml']}}}id") for e in etree.fromstring(before).iter() if e.get(f"{{{NS2['gml']}}}id")]
     assert len(ids) == len(set(ids)) == 150
@@ -705,6 +706,40 @@ WRITERS = {
     "csv": lambda m: sos_csv.write_csv([x.selected for x in m], offset_s=0, with_quality=True),
     "json": lambda m: sos_json.write_json(m, name="n", description="d", offset_s=0, with_quality=True),
 }
+
+
+ANSWERS = {
+    "om10": lambda m: om10.collection(m, name="n", description="d", offset_s=0, with_quality=True),
+    "om20": lambda m: om20.response(m, offset_s=0, with_quality=True),
+    "merged": lambda m: om20.response(m, offset_s=0, with_quality=True, merged=True),
+    "csv": lambda m: sos_csv.csv([x.selected for x in m], offset_s=0, with_quality=True),
+    "json": lambda m: sos_json.collection(m, name="n", description="d", offset_s=0, with_quality=True),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_an_answer_has_the_bytes_of_the_pieces_and_is_one_text_if_short(
+    writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def members() -> list[Member]:
+        return [member(select(long_series(30, rows=10), 1))]
+
+    pieces = whole(WRITERS[writer](members()))
+    assert ANSWERS[writer](members()) == pieces
+    monkeypatch.setattr(member_module, "WHOLE_BYTES", 2_000)
+    streamed = ANSWERS[writer](members())
+    assert not isinstance(streamed, bytes)
+    assert whole(streamed) == pieces
+
+
+@pytest.mark.parametrize("writer", ANSWERS)
+def test_failure_to_read_the_first_block_of_an_answer_comes_before_any_text(writer: str) -> None:
+    def damaged() -> Iterator[Block]:
+        raise DamagedData("chunk 7")
+        yield day()
+
+    with pytest.raises(DamagedData):
+        ANSWERS[writer]([member(select(damaged(), 1))])
 
 
 @pytest.mark.parametrize("writer", WRITERS)

@@ -210,6 +210,23 @@ def test_very_long_texts_do_not_pad_all_rows(monkeypatch: pytest.MonkeyPatch, te
     assert plain == [block]
 
 
+def test_only_the_rows_around_a_very_long_text_are_written_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain: list[int] = []
+
+    def noted(block: Block, *args: Any, **options: Any) -> bytes:
+        plain.append(len(block))
+        return rows_plain(block, *args, **options)
+
+    monkeypatch.setattr(table, "MAX_PADDED_BYTES", 100_000)
+    monkeypatch.setattr(table, "rows_plain", noted)
+    n = 1000
+    end = np.arange(n, dtype=np.int64) * 60_000_000
+    block = Block(end, {1: Column.of(ValueKind.TEXT, ["x" * 5000] + ["-"] * (n - 1)), 2: scaled([5] * n, 1)})
+    both(block, SWE)
+    assert len(plain) == 1
+    assert plain[0] <= table.PLAIN_ROWS
+
+
 def test_empty_block_has_no_rows() -> None:
     block = Block(np.empty(0, np.int64), {1: Column.of(ValueKind.NUMBER, [])})
     assert rows(block, list(block.columns.values()), SWE) == b""

@@ -359,7 +359,8 @@ def test_forms_of_constraints(body: str, expected: AllowedValues | None) -> None
 
 @pytest.mark.parametrize("body", ["<swe:interval>5 0</swe:interval>", "<swe:interval>0</swe:interval>",
                                   "<swe:min>x</swe:min>", "<swe:max>NaN</swe:max>",
-                                  "<swe:valueList>1 1_0</swe:valueList>"])  # fmt: skip
+                                  "<swe:valueList>1 1_0</swe:valueList>",
+                                  "<swe:value>1</swe:value><swe:value>INF</swe:value>"])  # fmt: skip
 def test_constraints_that_are_no_bounds_are_refused(body: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         constrained(f"<swe:constraint><swe:AllowedValues>{body}</swe:AllowedValues></swe:constraint>")

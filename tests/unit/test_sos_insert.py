@@ -214,6 +214,15 @@ def test_other_separators_and_decimals() -> None:
     assert values(found, 1) == [1.0, 3.0]
 
 
+@pytest.mark.parametrize("values_text", ["1.234;5", "1;2 2014-06-01T00:20:00Z;1.234,5;5"])
+def test_point_beside_a_decimal_comma_is_refused(values_text: str) -> None:
+    """1.234 would be taken for a little more than one where a thousand is meant."""
+    block = '<swe:TextBlock tokenSeparator=";" blockSeparator=" " decimalSeparator=","/>'
+    assert refused(insert("2014-06-01T00:10:00Z;" + values_text, encoding=block)).parameter == "result"
+    missing = one(insert("2014-06-01T00:10:00Z;-999.9;5", encoding=block))
+    assert values(missing, 1) == [None]
+
+
 @pytest.mark.parametrize(
     "block",
     [
@@ -221,6 +230,8 @@ def test_other_separators_and_decimals() -> None:
         '<swe:TextBlock tokenSeparator="" blockSeparator="@"/>',
         '<swe:TextBlock tokenSeparator="," blockSeparator="@" decimalSeparator=","/>',
         '<swe:TextBlock tokenSeparator="," blockSeparator="@" decimalSeparator="dot"/>',
+        '<swe:TextBlock tokenSeparator="," blockSeparator="@" decimalSeparator="e"/>',
+        '<swe:TextBlock tokenSeparator="," blockSeparator="@" decimalSeparator="-"/>',
     ],
 )
 def test_separators_have_to_differ(block: str) -> None:
@@ -389,6 +400,29 @@ def test_positions_of_a_moving_sensor() -> None:
     assert found.block.position is not None
     np.testing.assert_array_equal(found.block.position, [[9.5, 45.5, math.nan], [9.6, 45.6, 200]])
     assert values(found, 6) == [12.0, 13.0]
+
+
+@pytest.mark.parametrize("place", ["9.5,946", "1000,45", "-361,0", "9,1e300"])
+def test_position_nowhere_on_earth_is_refused(place: str) -> None:
+    axes = "".join(FIELD.format(f"urn:ogc:crs:EPSG:4326:{a}-position", "-") for a in "xy")
+    body = insert(
+        f"2014-06-01T00:10:00Z,9.5,45.5,12@2014-06-01T00:20:00Z,{place},13",
+        TIME_FIELD + axes + FIELD.format(WATER, "Cel"),
+        sensor=SENSOR + "a3", procedure=f'<om:procedure xlink:href="{PROCEDURE}BOAT"/>',
+        foi=f'<om:featureOfInterest xlink:href="{FEATURE}lake"/>',
+    )  # fmt: skip
+    assert refused(body).parameter == "result"
+
+
+@pytest.mark.parametrize("text", ["\u00a0", "\u3000x\u3000", "\x85", "\u2028a"])
+def test_text_loses_the_blanks_of_xml_alone(text: str) -> None:
+    body = insert(
+        f"2014-06-01T00:10:00Z, {text}\n", TIME_FIELD + FIELD.format(STATE, "").replace("Quantity", "Text"),
+        sensor=SENSOR + "a2", procedure="", foi="",
+    )  # fmt: skip
+    assert values(one(body), 4) == [text]
+    result = f'<om:result xsi:type="xs:string"> {text}\n</om:result>'
+    assert values(one(insert2(river(result, "TextObservation", STATE))), 4) == [text]
 
 
 def test_new_feature_comes_with_the_observation() -> None:

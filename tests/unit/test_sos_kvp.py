@@ -15,7 +15,7 @@ from thalweg.domain.geometry import Envelope
 from thalweg.domain.time import Interval, parse_instant
 from thalweg.doors.sos.errors import OperationNotSupported, VersionNegotiationFailed
 from thalweg.doors.sos.filters import Comparison
-from thalweg.doors.sos.kvp import parse, parse_query
+from thalweg.doors.sos.kvp import parse, parse_query, parse_text
 from thalweg.doors.sos.request import (
     DescribeSensor,
     GetCapabilities,
@@ -477,3 +477,62 @@ def test_any_query_is_decoded_or_a_domain_error(query: bytes) -> None:
         parse(parse_query(query), 4326)
     except ThalwegError:
         pass
+
+
+# ---------------------------------------------------------------- whole query strings
+
+_OBSERVATIONS = (
+    b"service=SOS&version=1.0.0&request=GetObservation&offering=o&observedProperty=p&responseFormat=text/xml"
+)
+_OBSERVATIONS_20 = b"service=SOS&version=2.0.0&request=GetObservation&offering=o"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        _OBSERVATIONS + b"&eventTime=2014-06-01T00:00:00%2B02:00/2014-06-02",
+        b"eventTime=latest&" + _OBSERVATIONS,
+        _OBSERVATIONS + b"&eventTime=2014-06-01&procedure=x",
+        _OBSERVATIONS + b"&EVENTTIME=2014-06-01",
+        _OBSERVATIONS,
+        _OBSERVATIONS_20 + b"&temporalFilter=om:phenomenonTime,2014-06-01/2014-06-02",
+        _OBSERVATIONS_20 + b"&eventTime=2014-06-01",
+        _OBSERVATIONS + b"&temporalFilter=om:phenomenonTime,2014-06-01",
+        b"service=SOS&version=2.0.0&request=GetFeatureOfInterest&eventTime=2014-06-01",
+    ],
+)
+def test_a_query_string_is_read_as_its_parameters_are(query: bytes) -> None:
+    expected = parse(parse_query(query), 4326)
+    for _ in range(2):  # the second time from memory
+        assert parse_text(query, 4326) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        _OBSERVATIONS + b"&eventTime=2014-06-01&eventTime=2015-06-01",
+        _OBSERVATIONS + b"&eventTime=2014-06-01&eventtime=2015-06-01",
+        _OBSERVATIONS + b"&eventTime=scooby",
+        _OBSERVATIONS + b"&eventTime=",
+        _OBSERVATIONS + b"&eventTime=%FF",
+        b"service=SOS&version=1.0.0&request=GetObservation&observedProperty=p&eventTime=2014-06-01",
+        _OBSERVATIONS_20 + b"&temporalFilter=2014-06-01",
+        b"&eventTime=2014-06-01",
+    ],
+)
+def test_a_wrong_query_string_is_refused_as_its_parameters_are(query: bytes) -> None:
+    with pytest.raises(ThalwegError) as expected:
+        parse(parse_query(query), 4326)
+    for _ in range(2):
+        with pytest.raises(type(expected.value)) as caught:
+            parse_text(query, 4326)
+        assert (caught.value.parameter, caught.value.message) == (expected.value.parameter, expected.value.message)
+
+
+def test_times_are_not_remembered() -> None:
+    first = parse_text(_OBSERVATIONS + b"&eventTime=2014-06-01", 4326)
+    second = parse_text(_OBSERVATIONS + b"&eventTime=2014-06-02", 4326)
+    assert isinstance(first, GetObservation)
+    assert isinstance(second, GetObservation)
+    assert first.time != second.time
+    assert first.offerings == second.offerings

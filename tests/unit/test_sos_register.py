@@ -65,6 +65,14 @@ def test_registration_of_a_station() -> None:
     assert "SensorML" in registration.description.original
 
 
+@pytest.mark.parametrize("body", [register_sensor("ALP"), ""])
+def test_registration_is_made_anew_where_its_name_was_taken_meanwhile(body: str) -> None:
+    """Two clients at once chose the same free short name, and one of them was told that the name was taken."""
+    response = handle(post(body or insert_sensor()), noting_services(network()))
+    assert isinstance(response, Deferred)
+    assert response.repeatable
+
+
 def test_two_registrations_get_different_ids() -> None:
     assert (
         send(register_sensor("ALP"))[0].procedure.assigned_id != send(register_sensor("ALP"))[0].procedure.assigned_id

@@ -124,6 +124,36 @@ def test_number_of_nodes_is_bounded_before_parsing() -> None:
     assert isinstance(refusal(b"<a " + attributes + b"/>", max_nodes=1000), TooLarge)
 
 
+def hidden(text: str, encoding: str) -> bytes:
+    """A document whose ``<`` and ``=`` are written without the bytes of these characters."""
+    signs = {"UTF-7": {"<": "+ADw-", "=": "+AD0-"}, "JAVA": {"<": "\\u003c", "=": "\\u003d"}}[encoding]
+    return f'<?xml version="1.0" encoding="{encoding}"?>'.encode() + text.translate(str.maketrans(signs)).encode()
+
+
+@pytest.mark.parametrize("encoding", ["UTF-7", "JAVA"])
+def test_an_encoding_that_hides_markup_from_the_count_is_refused(encoding: str) -> None:
+    error = refusal(hidden("<a>" + "<b/>" * 50 + "</a>", encoding))
+    assert isinstance(error, InvalidRequest)
+    assert encoding in error.message
+
+
+@pytest.mark.parametrize("start", ["<?xml version='1.0' ", "\ufeff<?xml\n version='1.0'\t", "<?xml "])
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_an_encoding_is_seen_however_it_is_declared(start: str, quote: str) -> None:
+    body = f"{start}encoding = {quote}JAVA{quote} ?><a/>".encode()
+    assert isinstance(refusal(body), InvalidRequest)
+
+
+def test_a_declaration_without_near_end_is_refused() -> None:
+    body = b'<?xml version="1.0"' + b" " * 2000 + b'encoding="UTF-7"?><a/>'
+    assert "declaration" in refusal(body).message
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "utf8", "ISO-8859-1", "iso-8859-15", "us-ascii", "windows-1252", "GBK"])
+def test_usual_encodings_are_read(encoding: str) -> None:
+    assert parse_document(f'<?xml version="1.0" encoding="{encoding}"?><a>x</a>'.encode()).text == "x"
+
+
 def test_overlong_text_is_too_large() -> None:
     assert isinstance(refusal(b"<a>" + b"x" * 11_000_000 + b"</a>"), TooLarge)
 

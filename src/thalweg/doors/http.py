@@ -63,7 +63,10 @@ class Deferred:
     future   the store's future
     finish   called with the future's result once it is done; what it or the future raises goes to the door's
              ``render_error``
+    repeatable  whether names were chosen that were free in the catalogue looked at: if another write has taken one
+             meanwhile (AlreadyExists), the request is to be handled anew, which chooses others or refuses it
     """
 
     future: Future[Any]
     finish: Callable[[Any], Response]
+    repeatable: bool = False

@@ -47,8 +47,8 @@ _HEAD: Final = (
 )
 _TAIL: Final = b"</sos:GetObservationResponse>"
 
-SLICE_ROWS: Final = 1024
-"""Rows written at a time: some 1.4 kB of text each."""
+SLICE_VALUES: Final = 1024
+"""Values written at a time, or those of one row: some 1.4 kB of text each."""
 
 _TYPES: Final = {
     ValueKind.NUMBER: "OM_Measurement",
@@ -89,9 +89,10 @@ def _pieces(members: Iterable[Member], offset_s: int, with_quality: bool, merged
             yield from merged_pieces(member, offset_s, with_quality)
             continue
         all_series = _memory.get(member) or _memory.put(kits(member), member)
+        slice_rows = max(1, SLICE_VALUES // max(1, len(all_series)))
         for block in member.selected.blocks:
-            for first in range(0, len(block), SLICE_ROWS):
-                rows = block if len(block) <= SLICE_ROWS else block.take(slice(first, first + SLICE_ROWS))
+            for first in range(0, len(block), slice_rows):
+                rows = block if len(block) <= slice_rows else block.take(slice(first, first + slice_rows))
                 yield observations(rows, all_series, offset_s, with_quality)
     yield _TAIL
 

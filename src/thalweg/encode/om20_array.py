@@ -71,7 +71,10 @@ def _gather(
     if column.valid is not None:
         if not column.valid.any():
             return 0
-        block = block.take(column.valid)
+        block = Block(
+            block.end, {series.property_id: column},
+            begin=block.begin, result_time=block.result_time, position=block.position,
+        ).take(column.valid)  # fmt: skip
         column = block.columns[series.property_id]
         column.valid = None
     text = rows(

@@ -41,7 +41,7 @@ class Field(NamedTuple):
 
 
 def fields(selected: Selected, shape: Shape, with_quality: bool) -> list[Field]:
-    """All fields of a row in the order in which ``swe_text.encode_values`` writes them."""
+    """All fields of a row in the order in which ``swe_text.leading_rows`` writes them."""
     found = [Field("Time", TIME, "Time")]
     if shape.begin:
         found.append(Field("Begin", TIME_BEGIN, "Time"))

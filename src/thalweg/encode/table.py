@@ -32,7 +32,9 @@ from thalweg.encode.lookup import (
 )
 
 MAX_PADDED_BYTES: Final = 8 * 2**20
-"""Largest array of padded rows; a block that would need more, for the sake of one long text, is written plainly."""
+"""Largest array of padded rows; a block that needs more, for many columns or one long text, is written in halves."""
+PLAIN_ROWS: Final = 64
+"""Blocks as short as this are not halved any more but written plainly."""
 
 Part: TypeAlias = Column | bytes
 """What makes up a row after its times: a column, or the same text in every row, its leading comma included."""
@@ -57,7 +59,7 @@ _END: Final = RowTime.END  # looked up once: members of an enumeration are slow 
 
 
 class _TooWide(Exception):
-    """A text is too long to pad all others to its length."""
+    """Padded rows would pass ``MAX_PADDED_BYTES``."""
 
 
 def rows(
@@ -83,6 +85,7 @@ def rows(
         return b""
     try:
         cells: list[Cells] = []
+        long_bytes = 0
         lead = form.row
         for time in times:
             writer = clock(lead, offset_s, form.time_close)
@@ -105,7 +108,12 @@ def rows(
             if short is not None:
                 cells.append(short)
             else:
-                cells += _texts_of(part, form)
+                texts = _texts_of(part, form)
+                # Bounded before it is all there: each column of long texts may take as much as a whole record may.
+                long_bytes += sum([cell.nbytes for cell in texts])
+                if long_bytes > MAX_PADDED_BYTES:
+                    raise _TooWide
+                cells += texts
             if with_quality:
                 cells.append(quality_cells(part))
         record = lay(cells, n)
@@ -113,9 +121,21 @@ def rows(
             raise _TooWide
         return record.tobytes().translate(None, b"\0")
     except _TooWide:
-        return rows_plain(
-            block, parts, form, offset_s=offset_s, times=times, position=position, with_quality=with_quality
-        )
+        if n <= PLAIN_ROWS:
+            return rows_plain(
+                block, parts, form, offset_s=offset_s, times=times, position=position, with_quality=with_quality
+            )
+        keys = Block(block.end, {}, begin=block.begin, result_time=block.result_time, position=block.position)
+        halves = []
+        for half in (slice(0, n // 2), slice(n // 2, n)):
+            columns = [part if isinstance(part, bytes) else part.take(half) for part in parts]
+            halves.append(
+                rows(
+                    keys.take(half), columns, form,
+                    offset_s=offset_s, times=times, position=position, with_quality=with_quality,
+                )
+            )  # fmt: skip
+        return b"".join(halves)
 
 
 def warm_up() -> None:

@@ -22,6 +22,18 @@ MAX_NODES: Final = 1_000_000
 
 _MESSAGE_LENGTH: Final = 300
 _PROLOG_BYTES: Final = 4096
+_DECLARATION_BYTES: Final = 1024
+"""Longest XML declaration that is read."""
+_DECLARED: Final = re.compile(
+    rb"""(?:\xef\xbb\xbf)?<\?xml[ \t\r\n].*?[ \t\r\n]encoding\s*=\s*["']([^"'>]*)["']""", re.DOTALL
+)
+# Encodings that write every '<' with the byte 3C, so that counting these bounds what a document holds. libxml2 knows
+# others (UTF-7, Java's escapes) that do not.
+_ENCODINGS: Final = re.compile(
+    r"utf-?(?:8|16|32)(?:le|be)?|iso-10646-ucs-[24]|ucs-[24](?:le|be)?|(?:us-)?ascii|iso[-_]?8859-\d+|latin-?\d+|"
+    r"(?:windows-|cp)\d{3,4}|macintosh|koi8-[ru]|shift[-_]?jis|sjis|euc-(?:jp|kr|tw|cn)|gb2312|gbk|gb18030|big5",
+    re.ASCII | re.IGNORECASE,
+)
 _SPACE: Final = re.compile(r"\s+")
 
 
@@ -51,15 +63,16 @@ _parsers = _Parsers()
 def parse_document(body: bytes, *, max_depth: int = MAX_DEPTH, max_nodes: int = MAX_NODES) -> etree._Element:
     """Read a whole XML document.
 
-    body       as received, in any encoding that libxml2 knows
+    body       as received, in UTF-8, UTF-16 or UTF-32, or an encoding of ``_ENCODINGS`` that it declares
     max_depth  deepest nesting of elements, <= 250 (libxml2 itself stops at 256)
     max_nodes  most elements and attributes; judged by counting ``<`` and ``=``, so that a document of mostly text
                with very many of these may be refused although it holds fewer
     returns    the root; comments and processing instructions are left out, so that children are elements only
-    raises     InvalidRequest (parameter ``request``) for what is not well-formed, with line and column, and for a
-               document type declaration; TooLarge (parameter ``request``) beyond a limit
+    raises     InvalidRequest (parameter ``request``) for what is not well-formed, with line and column, for a document
+               type declaration, and for another encoding; TooLarge (parameter ``request``) beyond a limit
     """
-    # An element has one or two tags, and no tag is without its '<'. Whatever the encoding, '<' holds the byte 3C.
+    _check_encoding(body)
+    # An element has one or two tags, and no tag is without its '<', which holds the byte 3C in all these encodings.
     tags = body.count(b"<")
     if tags > 2 * max_nodes or body.count(b"=") > max_nodes:
         raise TooLarge(f"The document has more than {max_nodes:,} elements and attributes.", parameter="request")
@@ -81,6 +94,22 @@ def parse_document(body: bytes, *, max_depth: int = MAX_DEPTH, max_nodes: int = 
     if tags >= 2 * max_depth and _deeper_than(max_depth)(root):
         raise TooLarge(f"Elements are nested more than {max_depth} deep.", parameter="request")
     return root
+
+
+def _check_encoding(body: bytes) -> None:
+    if not body.startswith((b"<?xml", b"\xef\xbb\xbf<?xml")):
+        return
+    end = body.find(b"?>", 0, _DECLARATION_BYTES)
+    if end < 0:
+        raise InvalidRequest(
+            f"The XML declaration does not end within {_DECLARATION_BYTES:,} bytes.", parameter="request"
+        )
+    declared = _DECLARED.match(body[:end])
+    if declared is not None and not _ENCODINGS.fullmatch(declared[1].decode("latin-1")):
+        raise InvalidRequest(
+            f"The encoding '{_short(declared[1].decode('latin-1'))[:40]}' is not read here; use UTF-8.",
+            parameter="request",
+        )
 
 
 def parse_fragment(

@@ -19,13 +19,13 @@ from thalweg.auth.credentials import CHALLENGE
 from thalweg.auth.policy import Action, may
 from thalweg.domain.access import Principal, Role
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, RESERVED_WORKSPACE_NAMES
-from thalweg.domain.errors import DamagedData, StoreUnavailable, ThalwegError, Unauthenticated
+from thalweg.domain.errors import AlreadyExists, DamagedData, StoreUnavailable, ThalwegError, Unauthenticated
 from thalweg.doors.door import Door
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.server.body import Budget, ClientGone, decode_body, read_body
 from thalweg.server.contract import AsgiCallable, Authenticator, Message, Receive, Scope, Send
 from thalweg.server.logs import AccessLog
-from thalweg.server.pool import Bridge, Pool
+from thalweg.server.pool import Bridge, Pool, release_memory
 from thalweg.server.reply import SECURITY_HEADERS, BrokenOff, Reply
 from thalweg.settings import Settings
 
@@ -33,6 +33,10 @@ logger = logging.getLogger(__name__)
 
 _INLINE_BODY_BYTES: Final = 64 * 1024
 """Requests with larger bodies are handled in a thread: parsing them takes more than some milliseconds."""
+_RELEASE_BYTES: Final = 1024 * 1024
+"""After requests with larger bodies the memory that reading them took is given back to the system."""
+_REPEATS: Final = 20
+"""How often a write is made anew that others came before; each time at least one of them is done."""
 _NOBODY: Final = Principal("", Role.NOTHING)
 _CLIENT_GONE: Final = 499
 """Logged, never sent: the client closed the connection first."""
@@ -154,6 +158,9 @@ class Asgi:
             logger.error("request %s broke off after its answer had begun", request_id, exc_info=error.__cause__)
         finally:
             self._budget.give_back(len(request.body))
+            if len(request.body) > _RELEASE_BYTES:
+                request.body = b""
+                self._release_memory()
         if self._log is not None:
             self._log.add(
                 method, door.name, self._operation(door, request), status or reply.status, reply.size,
@@ -199,14 +206,31 @@ class Asgi:
                 self._budget.take(len(body))
                 self._budget.give_back(len(request.body))
                 request.body = body
-        result: Response | Deferred
-        if len(request.body) <= _INLINE_BODY_BYTES:
-            result = door.handle(request, self._services)
-        else:
-            result = await self._pool.run(door.handle, request, self._services)
-        if isinstance(result, Deferred):
-            return await self._durable(result)
-        return result
+        repeats = _REPEATS
+        while True:
+            result: Response | Deferred
+            if len(request.body) <= _INLINE_BODY_BYTES:
+                result = door.handle(request, self._services)
+            else:
+                result = await self._pool.run(door.handle, request, self._services)
+            if not isinstance(result, Deferred):
+                return result
+            try:
+                return await self._durable(result)
+            except AlreadyExists:
+                if not result.repeatable or repeats == 0:
+                    raise
+                repeats -= 1
+            finally:
+                # As in Bridge.wait.
+                del result
+
+    def _release_memory(self) -> None:
+        try:
+            self._pool.submit(release_memory)
+        except StoreUnavailable:
+            # The pool is closed: the process ends.
+            pass
 
     async def _login(self, authorization: bytes) -> Principal:
         text = authorization.decode("latin-1")
@@ -225,7 +249,11 @@ class Asgi:
             raise StoreUnavailable(
                 f"The write was not confirmed within {timeout_s:g} s; it may be stored all the same.", retry_after_s=5
             ) from None
-        return deferred.finish(result)
+        finally:
+            # As in Bridge.wait.
+            finish = deferred.finish
+            del deferred
+        return finish(result)
 
     # ------------------------------------------------------------ what is no answer
 

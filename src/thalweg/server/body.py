@@ -88,15 +88,15 @@ def decode_body(body: bytes, encoding: bytes, limit: int) -> bytes:
             if left < 0:
                 raise _too_large(limit)
             if not member.eof:
-                raise InvalidRequest("The gzip-compressed body is cut off.")
+                raise InvalidRequest("The gzip-compressed body is cut off.", parameter="request")
             parts.append(part)
             body = member.unused_data
             if len(parts) > 1000:
-                raise InvalidRequest("The gzip-compressed body has more than 1,000 members.")
+                raise InvalidRequest("The gzip-compressed body has more than 1,000 members.", parameter="request")
     except zlib.error:
-        raise InvalidRequest("The body is not gzip, as its Content-Encoding says.") from None
+        raise InvalidRequest("The body is not gzip, as its Content-Encoding says.", parameter="request") from None
     return b"".join(parts)
 
 
 def _too_large(limit: int) -> TooLarge:
-    return TooLarge(f"The request body is larger than the {limit:,} bytes allowed.")
+    return TooLarge(f"The request body is larger than the {limit:,} bytes allowed.", parameter="request")

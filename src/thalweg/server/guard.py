@@ -30,6 +30,9 @@ _RATE_GRACE_S: Final = 5.0
 _LINGER_S: Final = 3.0
 """How long a body that nobody wants any more is read on, so that the client gets to read its answer: closing a
 socket with unread data resets the connection, and the answer is lost."""
+_FRAMING: Final = 16
+"""Bytes of chunk sizes that may come with each byte of a chunked body, beside one head's worth: six are needed where
+each chunk holds a single byte. What is more can only be chunk extensions and trailers, which nobody here reads."""
 _REFUSED_PLACES: Final = 100
 """Connections above the limit that are held to be told so; further ones are closed at once."""
 
@@ -55,6 +58,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.piece_bytes = 0
         self.body_since = 0.0
         self.body_bytes = 0
+        self.content_bytes = 0
         self.answered_since = 0.0
         self.stalled_since = 0.0
         self.stalled_bytes = 0
@@ -105,7 +109,11 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self.head_since:
             self.head_bytes += len(data)
         super().data_received(data)
-        if self.head_since:
+        if self.body_since:
+            allowed = self.settings.max_header_bytes + _FRAMING * self.content_bytes
+            if self.body_bytes - self.content_bytes > allowed:
+                self._close_with(431, "The body's chunks have larger extensions or trailers than allowed.")
+        elif self.head_since:
             if self.head_bytes > self.settings.max_header_bytes + self.settings.max_url_bytes:
                 self._close_with(431, "The request's headers are larger than allowed.")
         elif not self.body_since and self.timeout_keep_alive_task is None and self.is_between_requests:
@@ -119,14 +127,27 @@ class GuardedProtocol(HttpToolsProtocol):
         # More than the head where other things came in the same piece: enough to know when to count exactly.
         self.head_bytes = self.piece_bytes
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # Those that follow a chunked body (trailers) are no headers, or a client could name there what a proxy in
+        # front of the server has checked or taken away (RFC 9110 section 6.5.1).
+        if not self.body_since:
+            super().on_header(name, value)
+
+    def on_body(self, body: bytes) -> None:
+        self.content_bytes += len(body)
+        super().on_body(body)
+
     def on_headers_complete(self) -> None:
         self.head_since = 0.0
         self.body_since = time.monotonic()
         self.body_bytes = 0
+        self.content_bytes = 0
         self.answered_since = 0.0
         settings = self.settings
         if self.head_bytes > settings.max_url_bytes or len(self.headers) > settings.max_headers:
             self._check_head()
+        # Last, so that it is what is answered: of a request whose parts can be read in two ways nothing is to be used.
+        self._check_single()
         if len(self.pipeline) >= settings.max_pipelined:
             # One piece of 256 kB may hold thousands, each of which would take up some kilobytes while it waits.
             self.transport.abort()
@@ -135,6 +156,19 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.scope["method"] != "HEAD":
             # Nothing of it has run yet: its task begins in the next turn of the loop.
             self.cycle.transport = cast("asyncio.Transport", _OneWrite(self.cycle.transport))
+
+    def _check_single(self) -> None:
+        """Have a request refused that names its host not once, or its caller twice (RFC 9112 section 3.2, RFC 9110
+        section 5.3), or whose body comes encoded otherwise than in chunks."""
+        names = [name for name, _ in self.headers]
+        if names.count(b"host") != 1 and (self.parser.get_http_version() != "1.0" or b"host" in names):
+            self.app = _refusal(400, "The request needs one header Host, and no more than one.")
+        elif names.count(b"authorization") > 1:
+            self.app = _refusal(400, "The request has more than one header Authorization.")
+        elif b"transfer-encoding" in names and any(
+            name == b"transfer-encoding" and value.strip().lower() != b"chunked" for name, value in self.headers
+        ):
+            self.app = _refusal(501, "Of transfer codings, only 'chunked' is read.")
 
     def _check_head(self) -> None:
         """Have a request whose head passes a limit answered by that alone."""
@@ -201,6 +235,7 @@ class GuardedProtocol(HttpToolsProtocol):
             # It is the server that does not read; the clock starts anew when it does.
             self.body_since = now
             self.body_bytes = 0
+            self.content_bytes = 0
             return
         elapsed = now - self.body_since
         if elapsed > settings.body_timeout_s:
@@ -236,6 +271,10 @@ class _OneWrite:
         self._begun = False
 
     def write(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            # uvloop raises; uvicorn hears of a client that has gone only in the next turn of the loop.
+            self._head = b""
+            return
         if self._head:
             head, self._head = self._head, b""
             self._transport.writelines((head, data))

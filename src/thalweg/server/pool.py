@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -38,7 +39,12 @@ class Bridge:
                 await waiter
             finally:
                 timer.cancel()
-        return future.result()
+        try:
+            return future.result()
+        finally:
+            # It holds the exception, whose traceback holds this frame: a cycle that would keep alive all that the
+            # failed work held, a whole document say, until the garbage collector comes by.
+            del future
 
     def _notify(self, loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None], _: Future[Any]) -> None:
         """In whichever thread ended the future."""
@@ -58,6 +64,17 @@ class Bridge:
             waiter = self._done.popleft()
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def release_memory() -> None:
+    """Give free memory back to the system.
+
+    glibc keeps what a large document took, in each thread's arena apart, so that a few of them in turn would leave a
+    worker several times its usual size. Takes some milliseconds; other libraries do it by themselves.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _expire(waiter: asyncio.Future[None]) -> None:
@@ -100,6 +117,8 @@ class Pool:
             raise StoreUnavailable("The server is stopping.", retry_after_s=5) from None
         finally:
             future.cancel()
+            # As in Bridge.wait.
+            del future
 
     def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Queue work, however much waits already. StoreUnavailable once the pool is closed."""

@@ -17,6 +17,9 @@ from thalweg.server.pool import Pool
 
 BLOCK_BYTES: Final = 64 * 1024
 """Streamed answers leave in pieces of about this size, whatever the items of the iterator."""
+_PIECE_BYTES: Final = 256 * 1024
+"""A larger block is handed to the transport in pieces, each once the client has taken most of the one before: what
+waits for a client is then the block itself, not a second copy of it."""
 _INLINE_COMPRESS_BYTES: Final = 256 * 1024
 """Larger answers are compressed in a thread (level 1: about 4 µs per KiB)."""
 _PULL_S: Final = 0.05
@@ -182,8 +185,15 @@ class Reply:
                 # A compressor may hold back what it was given.
                 if block or ended:
                     self.size += len(block)
-                    # Waits while the client has not read what was sent before.
-                    await self._send({"type": "http.response.body", "body": block, "more_body": not ended})
+                    sent = 0
+                    while len(block) - sent > _PIECE_BYTES and not gone.done():
+                        # Waits while the client has not read what was sent before.
+                        piece = block[sent : sent + _PIECE_BYTES]
+                        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+                        sent += _PIECE_BYTES
+                    rest = block[sent:] if sent else block
+                    await self._send({"type": "http.response.body", "body": rest, "more_body": not ended})
+                    del rest
                 if ended or gone.done():
                     return
                 try:

@@ -208,6 +208,7 @@ class _Supervisor:
 
     def _stop(self) -> int:
         """Let running requests end, refuse new ones, and wait for the workers; at a second signal, kill them."""
+        logger.info("stopping: running requests have %g s to end", self._settings.stop_timeout_s)
         # While these are open, clients could still connect and would wait for nothing.
         close_all([place.sockets for place in self._places])
         running = [place.process for place in self._places if place.process is not None]
@@ -230,4 +231,5 @@ class _Supervisor:
                 process.kill()
                 killed += 1
             process.join()
+        logger.info("stopped")
         return 1 if killed else 0

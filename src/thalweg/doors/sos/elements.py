@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from lxml import etree
 
 from thalweg.domain.errors import MissingParameter
 from thalweg.doors.sos.versions import XLINK_HREF
+
+XML_BLANKS: Final = " \t\r\n"
+"""What XML takes for blank. Python's ``strip`` takes more away, such as no-break spaces, which are content."""
 
 
 def local_name(element: etree._Element) -> str:
@@ -25,7 +29,7 @@ def namespace(element: etree._Element) -> str:
 def text_of(element: etree._Element) -> str:
     """An element's text without the blanks around it."""
     text = element.text
-    return text.strip() if text else ""
+    return text.strip(XML_BLANKS) if text else ""
 
 
 def required_text(element: etree._Element, parameter: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from thalweg.auth.policy import Action, require
+from thalweg.auth.policy import Action, may, require
 from thalweg.domain.catalogue import Feature
 from thalweg.domain.errors import InvalidRequest
 from thalweg.domain.snapshot import Catalogue
@@ -44,17 +44,21 @@ ACTIONS: Final = {
     DeleteSensor: Action.REGISTER,
 }
 """What the caller has to be permitted to do; READ for all others."""
+MAX_QUERY_NODES: Final = 100_000
+"""Most elements and attributes of callers who may not insert: a question names at most 10,000 things of each kind, and
+a million nodes take 130 MB, which nobody unknown should make each thread of a worker hold."""
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
 def handle(request: Request, services: Services) -> Response | Deferred:
     """Answer one request of any operation, version and way of asking."""
+    principal = request.principal
+    # Before anything is looked up: who may not even read is not to learn from the answers which workspaces there are.
+    require(principal, Action.READ)
     catalogue = services.catalogue.of(request.workspace)
     asked = parse(request, services, catalogue)
-    principal = request.principal
     # The two that have to be quick come first.
     if isinstance(asked, GetObservation):
-        require(principal, Action.READ)
         return get_observation(asked, services, catalogue)
     if isinstance(asked, InsertObservation10):
         require(principal, Action.INSERT)
@@ -92,11 +96,11 @@ def parse(request: Request, services: Services, catalogue: Catalogue) -> Operati
     """
     default_srid = catalogue.workspace.srids[0]
     if request.method != "POST":
-        return kvp.parse(kvp.parse_query(request.query), default_srid)
+        return kvp.parse_text(request.query, default_srid)
     body = request.body
     if not body.strip():
         if request.query:
-            return kvp.parse(kvp.parse_query(request.query), default_srid)
+            return kvp.parse_text(request.query, default_srid)
         raise InvalidRequest("The POST request has no body; an XML document is expected.", parameter="request")
     # A few clients call an XML document a form.
     if body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"<" and _FORM in request.header(b"content-type").lower():
@@ -106,7 +110,10 @@ def parse(request: Request, services: Services, catalogue: Catalogue) -> Operati
             return kvp.parse(pairs, default_srid)
         body = document.strip().encode()
     settings = services.settings
-    root = parse_document(body, max_depth=settings.max_xml_depth, max_nodes=settings.max_xml_nodes)
+    max_nodes = settings.max_xml_nodes
+    if not may(request.principal, Action.INSERT):
+        max_nodes = min(max_nodes, MAX_QUERY_NODES)
+    root = parse_document(body, max_depth=settings.max_xml_depth, max_nodes=max_nodes)
     return pox.parse(root, default_srid)
 
 

@@ -81,7 +81,7 @@ def insert_observation_10(
         closed(*sampling) if asked.force and sampling is not None else None,
     )
     future: Future[list[Receipt]] = services.observe.insert(catalogue, (insertion,), principal)
-    return Deferred(future, lambda receipts: _answer(ids_of(receipts, (insertion,))))
+    return Deferred(future, lambda receipts: _answer(ids_of(receipts, (insertion,))), repeatable=feature.id == 0)
 
 
 def _procedure(sensor_id: str, catalogue: Catalogue) -> Procedure:

@@ -23,7 +23,7 @@ from thalweg.domain.time import format_instant
 from thalweg.doors.http import Deferred, Response
 from thalweg.doors.sos.elements import child, href_of, local_name, text_of
 from thalweg.doors.sos.filters import read_geometry
-from thalweg.doors.sos.places_input import feature_of
+from thalweg.doors.sos.places_input import feature_of, require_place
 from thalweg.doors.sos.request import InsertObservation20
 from thalweg.doors.sos.swe_input import (
     bind,
@@ -303,7 +303,9 @@ def insert_observation_20(
     insertions = [_insertion(group) for group in reader.groups.values() if group.rows or group.positions]
     if not insertions:
         return _answer()
-    return Deferred(services.observe.insert(catalogue, insertions, principal), lambda _: _answer())
+    has_new_feature = any(group.feature.id == 0 for group in reader.groups.values())
+    future = services.observe.insert(catalogue, insertions, principal)
+    return Deferred(future, lambda _: _answer(), repeatable=has_new_feature)
 
 
 def _insertion(group: _Group) -> Insertion:
@@ -427,6 +429,7 @@ def _parameters(
 def _position(geometry: Geometry | Envelope, srid: int) -> tuple[float, ...]:
     if isinstance(geometry, Envelope) or geometry.type != "Point":
         raise InvalidParameter("parameter", "The sampling geometry of a moving sensor is a gml:Point.")
+    require_place(geometry, "parameter")
     coordinates: tuple[float, ...] = transform(geometry, srid).coordinates
     return coordinates
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from lxml import etree
 
-from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter, NotSupported
+from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter, NotSupported, ThalwegError
 from thalweg.domain.geometry import SpatialFilter
 from thalweg.doors.sos import request as requests
 from thalweg.doors.sos.describe import DESCRIPTION_FORMATS
@@ -209,6 +209,47 @@ def parse(parameters: Parameters, default_srid: int) -> Operation:
     if reader is None:
         raise OperationNotSupported(f"{name} takes a POST request with an XML document.", parameter=name)
     return reader(parameters, default_srid)
+
+
+def parse_text(query: bytes, default_srid: int) -> Operation:
+    """The operation that a query string asks for: ``parse(parse_query(query))``, remembered but for the time.
+
+    What a client asks for again and again differs in its time alone.
+    """
+    for name, version, read in _TIME_PARAMETERS:
+        at = query.find(name)
+        if at < 0 or (at and query[at - 1] != _AMPERSAND) or len(query) > _REMEMBERED_QUERY:
+            continue
+        stop = query.find(b"&", at)
+        value = query[at + len(name) : stop] if stop >= 0 else query[at + len(name) :]
+        found = _timeless(query[:at] + query[stop + 1 :] if stop >= 0 else query[: max(0, at - 1)], default_srid)
+        if found is None or found.version != version:
+            break
+        try:
+            text = _decode(value)
+        except UnicodeDecodeError:
+            break
+        return found.at(read(text))
+    return parse(parse_query(query), default_srid)
+
+
+@lru_cache(maxsize=4096)
+def _timeless(query: bytes, default_srid: int) -> GetObservation | None:
+    """The GetObservation that a query string without time asks for; None for anything else, and for a wrong one."""
+    try:
+        parameters = parse_query(query)
+        if "eventtime" in parameters or "temporalfilter" in parameters:
+            return None
+        asked = parse(parameters, default_srid)
+    except ThalwegError:
+        return None  # told once the whole query is read
+    return asked if isinstance(asked, GetObservation) else None
+
+
+_AMPERSAND: Final = 0x26
+_REMEMBERED_QUERY: Final = 2048
+_TIME_PARAMETERS: Final = ((b"eventTime=", V1, event_time), (b"temporalFilter=", V2, temporal_filter))
+"""As most clients write them; other spellings are read all the same, in ``parse``."""
 
 
 def unknown_operation(name: str) -> InvalidParameter:

@@ -107,6 +107,7 @@ def _query(asked: GetObservation, services: Services, catalogue: Catalogue) -> O
         time.result,
         time.latest,
         time.first,
+        asked.version == V1,
     )
 
 

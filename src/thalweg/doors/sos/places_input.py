@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from lxml import etree
 
@@ -16,6 +16,7 @@ from thalweg.domain.snapshot import Catalogue
 from thalweg.doors.sos.elements import child, descendant, href_of, local_name, text_of
 from thalweg.doors.sos.filters import read_geometry
 from thalweg.services.catalogue import resolve_features
+from thalweg.services.projection import transform
 
 PARAMETER: Final = "featureOfInterest"
 MAX_NAME_LENGTH: Final = 200
@@ -28,7 +29,17 @@ _TYPE_OF_GEOMETRY: Final = {
     "Polygon": _TYPE + "SF_SamplingSurface",
 }
 _NOT_IN_URI: Final = frozenset('<>"{}|\\^`[]')
+# RFC 3987 as XML schema validators read xs:anyURI: what stands before a first colon is a scheme, unless a path has
+# begun; percent signs begin an octet; there is one fragment; an authority has one user and a port of digits.
+_IRI: Final = re.compile(
+    r"(?:[a-zA-Z][a-zA-Z0-9+.-]*:|(?![^/?#]*:))"
+    r"(?://(?:[^/?#@]*@)?[^/?#@:]*(?::\d{1,5})?(?![^/?#])|(?!//))"
+    r"[^#]*(?:#[^#]*)?"
+)
+_LONE_PERCENT: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 _NOT_IN_NAME: Final = re.compile(r"[^\w.~-]+")
+_MAX_LONGITUDE: Final = 360
+"""Both ways of counting, -180 to 180 and 0 to 360, are in use."""
 _GEOMETRIES: Final = frozenset(
     ("Point", "LineString", "Curve", "Polygon", "Surface", "MultiPoint", "MultiLineString", "MultiCurve",
      "MultiPolygon", "MultiSurface")
@@ -93,6 +104,8 @@ def new_feature(
     if not identifier and not name:
         raise MissingParameter(PARAMETER, "The feature of interest has neither an identifier nor a name.")
     require_identifier(identifier, PARAMETER)
+    if geometry is not None:
+        require_place(geometry, PARAMETER)
     short = short_name(name or identifier)
     if not identifier:
         identifier = catalogue.workspace.urn("feature", short)
@@ -112,12 +125,44 @@ def new_feature(
 
 def require_identifier(text: str, parameter: str) -> None:
     """Raises InvalidParameter for an identifier that no URI can be (RFC 3987), or beyond bounds."""
-    if len(text) > MAX_IDENTIFIER_LENGTH or any(c.isspace() or c < " " or c in _NOT_IN_URI for c in text):
+    if (
+        len(text) > MAX_IDENTIFIER_LENGTH
+        or any(c.isspace() or c < " " or c in _NOT_IN_URI for c in text)
+        or not _IRI.fullmatch(text)
+        or _LONE_PERCENT.search(text)
+    ):
         raise InvalidParameter(
             parameter,
-            f"'{text[:100]}' is no identifier: a URI or URN without blanks, brackets and quotes, at most "
+            f"'{text[:100]}' is no identifier: a URI, a URN or a word, without blanks, brackets and quotes, at most "
             f"{MAX_IDENTIFIER_LENGTH} long.",
         )
+
+
+def require_place(geometry: Geometry, parameter: str) -> None:
+    """Raises InvalidParameter for positions that are nowhere on Earth, such as a latitude of 946.
+
+    They are not to be stored: an answer in another CRS that has to hold one of them fails as a whole. Most often the
+    axes have been mistaken for one another.
+    """
+    try:
+        degrees = transform(geometry, 4326)
+    except InvalidParameter as error:
+        raise InvalidParameter(parameter, error.message) from None
+    for x, y in _positions(degrees.coordinates):
+        if not (abs(x) <= _MAX_LONGITUDE and abs(y) <= 90):
+            raise InvalidParameter(
+                parameter,
+                f"The position {x:g} east, {y:g} north in degrees is nowhere on Earth; the order of axes in the CRS "
+                "named may be the other one.",
+            )
+
+
+def _positions(coordinates: Any) -> Iterator[tuple[float, float]]:
+    if isinstance(coordinates[0], int | float):
+        yield coordinates[0], coordinates[1]
+    else:
+        for part in coordinates:
+            yield from _positions(part)
 
 
 def short_name(text: str) -> str:

@@ -27,6 +27,7 @@ from thalweg.doors.sos.places_input import (
     free_name,
     new_feature,
     require_identifier,
+    require_place,
     short_name,
 )
 from thalweg.doors.sos.request import DeleteSensor, InsertSensor, RegisterSensor
@@ -66,7 +67,7 @@ def register_sensor(asked: RegisterSensor, services: Services, catalogue: Catalo
     offerings.append(_own_offering(catalogue, registration.procedure, ""))
     unique = {offering.identifier: offering for offering in offerings}
     future = services.catalogue.register(catalogue, replace(registration, offerings=tuple(unique.values())))
-    return Deferred(future, _answer_10)
+    return Deferred(future, _answer_10, repeatable=True)
 
 
 def insert_sensor(asked: InsertSensor, services: Services, catalogue: Catalogue) -> Deferred:
@@ -110,7 +111,7 @@ def insert_sensor(asked: InsertSensor, services: Services, catalogue: Catalogue)
     assigned = _own_offering(catalogue, registration.procedure, own)
     unique = {offering.identifier: offering for offering in (*networks, assigned)}
     future = services.catalogue.register(catalogue, replace(registration, offerings=tuple(unique.values())))
-    return Deferred(future, lambda procedure: _answer_20(procedure, assigned.identifier))
+    return Deferred(future, lambda procedure: _answer_20(procedure, assigned.identifier), repeatable=True)
 
 
 def delete_sensor(asked: DeleteSensor, services: Services, catalogue: Catalogue) -> Deferred:
@@ -188,6 +189,8 @@ def _registration(
         raise AlreadyExists("procedure", f"The procedure '{identifier}' is registered already.")
     series = _series(outputs, catalogue)
     place = document.geometry if document.geometry is not None else (features[0].geometry if features else None)
+    if document.geometry is not None:
+        require_place(document.geometry, "position")
     procedure = Procedure(
         id=0,
         uuid=str(uuid.uuid4()),

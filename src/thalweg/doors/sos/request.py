@@ -53,6 +53,13 @@ class GetObservation:
     with_quality: bool = False
     merged: bool = False
 
+    def at(self, time: TimeFilter) -> GetObservation:
+        """The same request for another time."""
+        return GetObservation(
+            self.version, self.response_format, self.offerings, self.procedures, self.observed_properties,
+            self.features, self.spatial, time, self.result, self.crs, self.with_quality, self.merged,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class GetObservationById:

@@ -21,9 +21,11 @@ from lxml import etree
 from thalweg.domain.blocks import QUALITY_RAW, Block, Column, PositionArray, TimeArray, ValueKind, constant_quality
 from thalweg.domain.catalogue import ObservedProperty, Procedure, ProcedureKind, Series
 from thalweg.domain.errors import InvalidParameter, NotSupported, TooLarge
+from thalweg.domain.geometry import Geometry
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
-from thalweg.doors.sos.elements import href_of, local_name, text_of
+from thalweg.doors.sos.elements import XML_BLANKS, href_of, local_name, text_of
+from thalweg.doors.sos.places_input import require_place
 from thalweg.doors.sos.times import instant
 from thalweg.encode.record import uom_identifier
 
@@ -39,6 +41,7 @@ _BEGIN, _RESULT = "time:iso8601:begin", "time:iso8601:result"
 _AXES: Final = {"x-position": 0, "y-position": 1, "z-position": 2}
 _GREATEST: Final = sys.float_info.max
 _RAW: Final = constant_quality(QUALITY_RAW, 1)
+_OF_NUMBERS: Final = frozenset("0123456789+-eE")
 _INT64: Final = (-(2**63), 2**63 - 1)
 
 
@@ -110,7 +113,7 @@ def read_result(element: etree._Element, *, max_values: int) -> Table:
             "The encoding of the array is not text (swe:TextBlock, swe:TextEncoding).", parameter="result"
         )
     fields = _fields(record)
-    return _table(fields, (text or "").strip(), encoding, max_values)
+    return _table(fields, (text or "").strip(XML_BLANKS), encoding, max_values)
 
 
 def _fields(record: etree._Element) -> tuple[Field, ...]:
@@ -138,11 +141,18 @@ def _table(fields: tuple[Field, ...], text: str, encoding: etree._Element, max_v
     token = encoding.get("tokenSeparator", ",")
     block = encoding.get("blockSeparator", "@")
     decimal = encoding.get("decimalSeparator", ".") or "."
-    if not token or not block or token == block or decimal in (token, block) or len(decimal) != 1:
+    if (
+        not token
+        or not block
+        or token == block
+        or decimal in (token, block)
+        or len(decimal) != 1
+        or decimal in _OF_NUMBERS
+    ):
         raise InvalidParameter(
             "result",
             f"The separators of tokens '{token[:20]}', blocks '{block[:20]}' and decimals '{decimal[:20]}' have to be "
-            "there and different.",
+            "there and different, and the last of them no part of a number.",
         )
     if not text:
         return Table(fields, [], decimal)
@@ -179,6 +189,7 @@ class Binding:
     values   (field, series, property) of each observed property
     quality  field of the quality index, by property id
     axes     fields of x, y, z of a mobile procedure
+    srid     CRS that its positions are kept in
     """
 
     time: int = -1
@@ -187,6 +198,7 @@ class Binding:
     values: list[tuple[int, Series, ObservedProperty]] = field(default_factory=list)
     quality: dict[int, int] = field(default_factory=dict)
     axes: list[int] = field(default_factory=lambda: [-1, -1, -1])
+    srid: int = 4326
 
 
 def bind(fields: Sequence[Field], procedure: Procedure, catalogue: Catalogue) -> Binding:
@@ -196,7 +208,7 @@ def bind(fields: Sequence[Field], procedure: Procedure, catalogue: Catalogue) ->
             twice, ``uom`` for another unit than the registered one, ``result`` for a record without time, or
             coordinates of a procedure that does not move
     """
-    binding = Binding()
+    binding = Binding(srid=procedure.srid)
     own = _own_series(procedure, catalogue)
     qualities: list[tuple[int, str]] = []
     for index, item in enumerate(fields):
@@ -322,7 +334,7 @@ def block_of(table: Table, binding: Binding) -> Block:
         quality_field = binding.quality.get(series.property_id)
         quality = None if quality_field is None else columns[quality_field]
         found[series.property_id] = column_of(series.kind, columns[index], quality, observed, table)
-    block = Block(end, found, begin=begin, result_time=result_time, position=_positions(binding.axes, columns, table))
+    block = Block(end, found, begin=begin, result_time=result_time, position=_positions(binding, columns, table))
     return block if len(rows) == 1 else in_order(block)
 
 
@@ -381,7 +393,7 @@ def column_of(
         return Column(kind, values, None if valid.all() else valid, codes)
     items: list[Any] = []
     for text in texts:
-        text = text.strip()
+        text = text.strip(XML_BLANKS)
         if kind is ValueKind.TEXT:
             items.append(text or None)
         elif text in MISSING:
@@ -397,6 +409,14 @@ def column_of(
 def _numbers(texts: Sequence[str], observed: ObservedProperty, table: Table) -> Any:
     """float64, NaN where missing."""
     if table.decimal != ".":
+        for text in texts:
+            # 1.234 may be meant as a thousand.
+            if "." in text and text.strip() not in MISSING:
+                raise InvalidParameter(
+                    "result",
+                    f"'{text.strip()[:60]}' is not a number with the decimal separator '{table.decimal}' "
+                    f"({observed.identifier}).",
+                )
         texts = [text.replace(table.decimal, ".") for text in texts]
     try:
         if not table.plain:
@@ -480,7 +500,8 @@ def _qualities(texts: Sequence[str]) -> Any:
     return np.array([quality_code(text) for text in texts], np.int16)
 
 
-def _positions(axes: list[int], columns: Sequence[Sequence[str]], table: Table) -> PositionArray | None:
+def _positions(binding: Binding, columns: Sequence[Sequence[str]], table: Table) -> PositionArray | None:
+    axes = binding.axes
     if axes == [-1, -1, -1]:
         return None
     position = np.full((len(columns[0]), 3), np.nan)
@@ -488,6 +509,10 @@ def _positions(axes: list[int], columns: Sequence[Sequence[str]], table: Table) 
         if index >= 0:
             observed = ObservedProperty(0, "", table.fields[index].definition or table.fields[index].name, "")
             position[:, axis] = _numbers(columns[index], observed, table)
+    given = position[~np.isnan(position[:, :2]).any(axis=1), :2]
+    if len(given):
+        lower, upper = given.min(axis=0).tolist(), given.max(axis=0).tolist()
+        require_place(Geometry("LineString", (tuple(lower), tuple(upper)), binding.srid), "result")
     return position
 
 

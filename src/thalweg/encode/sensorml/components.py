@@ -124,6 +124,8 @@ def constraint(reading: Reading, component: Element) -> AllowedValues | None:
     if len(numbers) > MAX_ITEMS:
         raise reading.refuse(f"a constraint lists more than {MAX_ITEMS} values.")
     if numbers:
+        if any(map(math.isinf, numbers)):
+            raise reading.refuse("a constraint lists an infinite value; an open bound belongs into an interval.")
         return replace(result, values=tuple(numbers))
     lows: list[float] = [n for part in children(allowed, "min") for n in _numbers(reading, reading.text(part))]
     highs: list[float] = [n for part in children(allowed, "max") for n in _numbers(reading, reading.text(part))]

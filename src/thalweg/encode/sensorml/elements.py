@@ -46,7 +46,7 @@ class Reading:
         """All character data of an element, stripped; empty for None."""
         if element is None:
             return ""
-        found = _own_text(element) if not len(element) else "".join(_texts(element))
+        found = "".join(_texts(element)) if len(element) else element.text or ""
         if len(found) > MAX_TEXT_LENGTH:
             raise self.refuse(
                 f"the text of '{local(element)}' has {len(found)} characters; at most {MAX_TEXT_LENGTH} are kept."
@@ -131,10 +131,6 @@ def gml_id(element: Element | None) -> str:
     if element is None:
         return ""
     return element.get(f"{{{GML}}}id") or element.get(f"{{{GML_32}}}id") or ""
-
-
-def _own_text(element: Element) -> str:
-    return element.text or ""
 
 
 def _texts(element: Element) -> Iterator[str]:

@@ -120,9 +120,7 @@ def _label(w: XmlWriter, name: str) -> None:
 
 def _group(w: XmlWriter, name: str, group: str, terms: tuple[Term, ...] | list[Term]) -> None:
     """Terms in one list; a term that is a mere link becomes a reference."""
-    _items, item = (
-        ("CapabilityList", "capability") if name == "capabilities" else ("CharacteristicList", "characteristic")
-    )
+    item = "capability" if name == "capabilities" else "characteristic"
     listed = [term for term in terms if term.name or term.definition]
     for term in terms:
         if not (term.name or term.definition):

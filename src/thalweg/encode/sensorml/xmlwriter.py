@@ -15,9 +15,9 @@ NO_ATTRIBUTES: Final[Mapping[str, str | None]] = {}
 class XmlWriter:
     """Collects elements; attributes that are None are left out, texts are escaped."""
 
-    def __init__(self, depth: int = 0) -> None:
+    def __init__(self) -> None:
         self._parts: list[str] = []
-        self._depth = depth
+        self._depth = 0
         self._ids: set[str] = set()
 
     def text(self) -> str:
