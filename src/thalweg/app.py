@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +10,7 @@ from thalweg.domain.errors import StoreUnavailable
 from thalweg.settings import Settings
 
 if TYPE_CHECKING:
-    from thalweg.domain.store import Store
+    from thalweg.domain.store import Finding, Store
     from thalweg.doors.door import Door
     from thalweg.server.contract import AsgiCallable
     from thalweg.services.services import Services
@@ -102,14 +102,21 @@ def open_store(url: str, *, create: bool = True, settings: Settings | None = Non
 
 def open_existing(settings: Settings) -> Store:
     """The store of the settings, for commands that must not make one. NotFound if none is there."""
-    return open_store(settings.store, create=False)
+    return open_store(settings.store, create=False, settings=settings)
 
 
-def restore(source: str, settings: Settings, *, force: bool) -> None:
+def check_copy(source: str) -> Iterator[Finding]:
+    """What is wrong with a back-up; see ``thalweg.store.open.check_copy``."""
+    from thalweg.store.open import check_copy as checked
+
+    return checked(source)
+
+
+def restore(source: str, settings: Settings, *, force: bool, accept_damage: bool = False) -> list[Finding]:
     """Put a back-up in the place of the settings' store; see ``thalweg.store.open.restore``."""
     from thalweg.store.open import restore as restored
 
-    restored(source, settings.store, overwrite=force)
+    return restored(source, settings.store, overwrite=force, accept_damage=accept_damage)
 
 
 def store_file(settings: Settings) -> str:
@@ -129,7 +136,7 @@ def prepare(settings: Settings) -> str | None:
     """
     from thalweg.services.access import Access
 
-    store = open_store(settings.store)
+    store = open_store(settings.store, settings=settings)
     try:
         return Access(store, settings).ensure_administrator()
     finally:

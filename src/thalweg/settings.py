@@ -114,7 +114,9 @@ class Settings:
         16 * MIB, "bytes", "Largest request body, after decompression.", at_least=1024, at_most=1024 * MIB
     )
     max_bulk_body_bytes: int = setting(
-        64 * MIB, "bytes", "Largest request body of a caller who may insert observations (data-manager and above).",
+        64 * MIB, "bytes",
+        "Largest request body of a caller who may insert observations (data-manager and above); a single text in it, "
+        "such as a block of values, may have 10 MB at most, since libxml2 refuses longer ones.",
         at_least=1024, at_most=1024 * MIB,
     )  # fmt: skip
     max_bodies_bytes: int = setting(
@@ -332,7 +334,7 @@ def load_settings(
     origins: dict[str, str] = {}
     if file is not None:
         for name, value in _read_file(file).items():
-            _require_known(name, f"in {file}")
+            _require_known(name, str(file))
             values[name] = _convert(name, value, f"'{name}' in {file}")
             origins[name] = "file"
     for variable, text in (environ or {}).items():
@@ -342,12 +344,12 @@ def load_settings(
         # Kubernetes sets THALWEG_PORT=tcp://... beside a service of that name.
         if text.startswith("tcp://") or (name not in _DECLARED and not _nearest(name, 0.75)):
             continue
-        _require_known(name, f"in the environment ({variable})")
+        _require_known(name, f"environment variable {variable}")
         values[name] = _convert(name, text, variable)
         origins[name] = "environment"
     for name, value in (overrides or {}).items():
         if value is not None:
-            _require_known(name, "among the options")
+            _require_known(name, "option")
             values[name] = _convert(name, value, f"--{name.replace('_', '-')}")
             origins[name] = "flag"
     return Settings(**values, origins=origins)
@@ -453,7 +455,14 @@ def _allowed(default: Any, declaration: Declaration) -> str:
         return "a text"
     kind = "a whole number" if isinstance(default, int) else "a number"
     unit = f" {declaration.unit}" if declaration.unit else ""
-    return f"{kind} from {declaration.minimum:,g} to {declaration.maximum:,.12g}{unit}"
+    return f"{kind} from {_grouped(declaration.minimum)} to {_grouped(declaration.maximum)}{unit}"
+
+
+def _grouped(bound: float | None) -> str:
+    """A bound with separators of thousands, never with an exponent where it is whole."""
+    if bound is None:
+        return "any"
+    return f"{int(bound):,}" if float(bound).is_integer() else f"{bound:g}"
 
 
 def _quoted(value: Any) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from thalweg.domain import blocks
 from thalweg.domain.blocks import Block, Column, ValueKind, constant_quality
 
 
@@ -60,3 +61,9 @@ def test_taking_rows_keeps_all_arrays_in_step() -> None:
     assert block.values_present() == 3
     reverse = block.take(slice(None, None, -1))
     assert reverse.end.tolist() == [30, 20, 20, 10]
+
+
+def test_constant_qualities_that_are_kept_are_few() -> None:
+    for code in range(1000, 1500):
+        assert constant_quality(code, 3).tolist() == [code] * 3
+    assert len(blocks._constants) <= blocks._MAX_CONSTANTS

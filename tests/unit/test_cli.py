@@ -175,13 +175,14 @@ def test_info_check_backup_and_restore(store: str, tmp_path: Path) -> None:
 
 def test_check_lists_findings_and_ends_with_1(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from thalweg import app
-    from thalweg.domain.store import Finding, StoreInfo
+    from thalweg.domain.errors import DamagedData
+    from thalweg.domain.store import Finding
 
     class Damaged:
         closed = False
 
-        def info(self) -> StoreInfo:
-            return StoreInfo(store, "e", 1, 1, 1, 1, 1, 1000, 1, 2000, 1, {})
+        def info(self) -> object:
+            raise DamagedData("Stored observations are damaged.")
 
         def check(self) -> list[Finding]:
             return [Finding("chunk 7 of track 3", "checksum"), Finding("track 4", "count is 5, but 6 rows are there")]
@@ -199,6 +200,8 @@ def test_check_lists_findings_and_ends_with_1(store: str, monkeypatch: pytest.Mo
     ]
     assert "2 findings" in done.stderr
     assert damaged.closed
+    info = run("info", "--store", store)
+    assert (info.exit_code, "thalweg check" in info.stderr) == (2, True)
 
 
 # ---------------------------------------------------------------- accounts

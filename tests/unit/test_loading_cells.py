@@ -105,3 +105,10 @@ def test_qualities_default_where_empty_and_are_bounded() -> None:
     codes, bad = read_qualities(["110", "", "-110", "40000", "good", "32767"], 100)
     assert codes[[0, 1, 2, 5]].tolist() == [110, 100, -110, 32767]
     assert bad == [3, 4]
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "\x1b[31m", "\ufffe", "\ud800"])
+def test_texts_that_no_store_takes_are_refused_one_by_one(text: str) -> None:
+    cells = read_cells(["rain", text, "snow\tshower"], CellFormat(ValueKind.TEXT))
+    assert cells.rejected == [(1, Kind.UNREADABLE_VALUE)]
+    assert cells.values[[0, 2]].tolist() == ["rain", "snow\tshower"]

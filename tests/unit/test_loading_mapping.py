@@ -13,7 +13,7 @@ from thalweg.domain.time import Duration
 from thalweg.loading.findings import Kind
 from thalweg.loading.istsos import parse_name
 from thalweg.loading.mapping import DEFAULT_MISSING, ColumnMapping, parse_mapping, read_mapping
-from thalweg.loading.names import property_path, short_name, ucum
+from thalweg.loading.names import DEFAULT_UNITS, looks_like_ucum, property_path, short_name, ucum
 from thalweg.loading.sources import FileTask, LoadOptions, plan_files
 from thalweg.loading.stations_csv import read_station_list
 
@@ -103,6 +103,7 @@ def test_a_mapping_without_files_describes_all_csv_files(tmp_path: Path) -> None
         ("header = -1", "header", "whole number"),
         ("missing = [true]", "missing", "text, a number or a list"),
         ("longitude = 9.0", "longitude", "only of use together"),
+        ("altitude = 300", "altitude", "of no use without"),
         ("longitude = 200.0\nlatitude = 1", "longitude", "within -180 and 180"),
         ("longitude = nan\nlatitude = 1", "longitude", "finite"),
         ("longitude = 1\nlatitude = 1\nx = 1", "x", "not both"),
@@ -342,3 +343,19 @@ def test_other_names_are_no_csv2istsos_files(name: str) -> None:
 def test_parse_mapping_needs_tables() -> None:
     with pytest.raises(InvalidParameter):
         parse_mapping({"files": [1]}, "here")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *DEFAULT_UNITS.values(), "1", "10*6/L", "/m3", "ug/m3", "kg.m-2", "m.s-1", "MJ/m2", "kW.h", "[pH]", "m[H2O]",
+        "{count}", "mm{rain}/h", "uS/cm", "1/min",
+    ],
+)  # fmt: skip
+def test_units_of_weather_and_water_are_known(unit: str) -> None:
+    assert looks_like_ucum(unit)
+
+
+@pytest.mark.parametrize("unit", ["", "blobs", "degrees", "km/hour", "m^3", "°C", "mm/day", "m//s", "m/", "Celsius"])
+def test_what_ucum_does_not_make_is_noticed(unit: str) -> None:
+    assert not looks_like_ucum(unit)

@@ -10,7 +10,7 @@ import pytest
 
 from thalweg.domain.errors import InvalidParameter
 from thalweg.loading.findings import MAX_EXAMPLES, FileReport, Finding, Kind, LoadReport, Recorder, Severity, severity
-from thalweg.loading.report import ReportFile, details, summary, table
+from thalweg.loading.report import ReportFile, details, errors, summary, table
 
 
 def report_of(findings: int = 2) -> tuple[LoadReport, list[Finding]]:
@@ -105,12 +105,31 @@ def test_text_for_people() -> None:
         "    the timestep is taken to be PT10M",
         "  empty-field: 10 (r 10), first at lines 20-29",
     ]
+    assert list(details(report.files[1])) == []
+    assert list(errors(report)) == ["data/b.csv: the file is empty"]
     assert list(details(FileReport("c.csv"))) == []
     assert list(summary(report)) == [
         "Registered 1 procedure: A", "1 of 2 files loaded: 17 new values, 1 there already, in 1.5 s",
     ]  # fmt: skip
     assert report.rejected
     assert report.failed
+
+
+def test_an_error_is_told_with_its_line_and_not_among_the_findings() -> None:
+    file = FileReport("a.csv", "A", "A")
+    recorder = Recorder(file)
+    recorder.add(Kind.ASSUMED, "the zone is taken to be UTC")
+    recorder.fail("the header is no header", 3)
+    report = LoadReport("default", [file, FileReport("b.csv", "B", "B")])
+    assert list(errors(report)) == ["a.csv: line 3: the header is no header"]
+    assert list(details(file)) == ["a.csv:", "  assumed: 1", "    the zone is taken to be UTC"]
+
+
+def test_one_value_of_one_file_is_singular() -> None:
+    report = LoadReport("default", [FileReport("a.csv", "A", "A", values=1, values_new=1)], seconds=0.1)
+    assert list(summary(report)) == ["1 of 1 file loaded: 1 new value, in 0.1 s"]
+    report.dry_run = True
+    assert list(summary(report)) == ["1 of 1 file read, 1 value; nothing stored (dry run)"]
 
 
 def test_every_kind_has_its_severity_and_its_place_in_the_documentation(repository: Path) -> None:

@@ -28,3 +28,13 @@ def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         parse_observation_id(text, "observation")
     assert caught.value.parameter == "observation"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["01.2.3", "1.2.+3", "1.2.-0", "1.2.3.0.0", "1.2.\u0663", "1.2.1_0", f"1.2.{END_US}", f"1.2.{MIN_US - 1}",
+     "1.2.-" + "9" * 26, f"1.2.{MIN_US}.1.0", "9" * 25 + ".2.3"],
+)  # fmt: skip
+def test_an_id_has_one_spelling_and_only_times_that_a_row_can_have(text: str) -> None:
+    with pytest.raises(InvalidParameter):
+        parse_observation_id(text, "observation")

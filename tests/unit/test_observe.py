@@ -38,7 +38,7 @@ class PreparedStore:
         present = np.zeros(len(block), np.bool_)
         for i in property_ids:
             column = block.columns[i]
-            present |= True if column.valid is None else column.valid
+            present |= True if column.valid is None or block.position is not None else column.valid
         index = np.flatnonzero(mask & present)[:rows]
         if len(index):
             part = block.take(index)
@@ -123,6 +123,17 @@ def test_the_whole_phenomenon_time_must_lie_in_an_interval() -> None:
     assert times(service.select(catalogue, wide)) == {"p2": [10, 20, 30]}
 
 
+def test_an_interval_may_begin_where_a_half_open_period_does() -> None:
+    """Sums of an hour, paged by day as (begin, end]: the first hour of each day belongs to it."""
+    service, catalogue = observe()
+    only = (catalogue.procedures[2],)
+    # Rows are 5-10, 12-20 and 25-30; the period asked for is (12, 30].
+    half_open = ObservationQuery(procedures=only, phenomenon=(open_begin(12, 30),), half_open=True)
+    assert times(service.select(catalogue, half_open)) == {"p2": [20, 30]}
+    closed_period = ObservationQuery(procedures=only, phenomenon=(closed(13, 30),))
+    assert times(service.select(catalogue, closed_period)) == {"p2": [30]}
+
+
 def test_result_times_are_a_condition_of_their_own() -> None:
     service, catalogue = observe()
     query = ObservationQuery(phenomenon=(Interval(0, 100),), result=(Interval(150, 250), Interval(300, 301)))
@@ -149,6 +160,19 @@ def test_the_first_value_of_each_property() -> None:
     (block,) = selected[0].blocks
     assert block.end.tolist() == [10, 20]
     assert (block.columns[1].values[0], block.columns[2].values[1]) == (1.0, 5.0)
+
+
+def test_the_first_value_is_not_that_of_a_row_with_a_position_alone() -> None:
+    service, catalogue = observe()
+    store: Any = service._store
+    values: list[float | None] = [None, None, 3.0]
+    store.blocks[1].columns = {1: Column.of(ValueKind.NUMBER, values), 2: Column.missing(ValueKind.NUMBER, 3)}
+    store.blocks[1].position = np.ones((3, 3))
+    selected = service.select(catalogue, ObservationQuery(procedures=(catalogue.procedures[1],), first=True))
+    (block,) = selected[0].blocks
+    assert (block.end.tolist(), block.columns[1].values.tolist()) == ([30], [3.0])
+    assert block.columns[2].valid is not None
+    assert not block.columns[2].valid.any()
 
 
 def test_a_union_is_sorted_and_disjoint() -> None:

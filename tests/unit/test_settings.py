@@ -69,7 +69,8 @@ def test_defaults_are_within_their_own_ranges() -> None:
         ({"THALWEG_PUBLIC_URL": "http://x/?a=b"}, ["without query"]),
         ({"THALWEG_PUBLIC_URL": "http://x/\r\nSet-Cookie: a"}, ["control characters"]),
         ({"THALWEG_CORS_ORIGINS": "https://a.example, b.example"}, ["'b.example'"]),
-        ({"THALWEG_PROT": "1"}, ["no setting 'prot'", "did you mean 'port'"]),
+        ({"THALWEG_MAX_BODIES_BYTES": "1"}, ["a whole number from 1,024 to 1,099,511,627,776 bytes"]),
+        ({"THALWEG_PROT": "1"}, ["no setting 'prot' (environment variable THALWEG_PROT); did you mean 'port'?"]),
         ({"THALWEG_MAX_BODY_BYTE": "1"}, ["did you mean 'max_body_bytes'"]),
     ],
 )
@@ -160,6 +161,7 @@ def test_every_setting_has_a_sentence_and_numbers_have_bounds() -> None:
         if item.type in ("integer", "number"):
             assert item.declaration.minimum is not None
             assert item.declaration.maximum is not None
+            assert "e+" not in item.allowed
     assert described["workers"].default == "number of cores"
     assert described["max_body_bytes"].unit == "bytes"
 

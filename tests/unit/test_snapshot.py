@@ -1,5 +1,7 @@
 """Look-ups in a catalogue."""
 
+import time
+
 import pytest
 
 from thalweg.domain.catalogue import Feature, ObservedProperty, Offering, Procedure, Series, Track, Unit, Workspace
@@ -53,7 +55,8 @@ def make() -> Catalogue:
         ("rain", []),
         ("emperature", []),
         ("", []),
-        (":", []),
+        (":", ["air-rainfall", "air-temperature", "water-temperature"]),
+        ("::", []),
         ("(a|a)*", []),
         ("%", []),
     ],
@@ -83,6 +86,50 @@ def test_an_unknown_name_is_told_with_known_ones() -> None:
             resolve(catalogue, ["nowhere' OR '1'='1"], parameter)
         assert caught.value.parameter == parameter
         assert "urn:" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("air:temprature", URN + "air:temperature"),
+        ("watr:temperature", URN + "water:temperature"),
+        (URN + "air:rainfal", URN + "air:rainfall"),
+        ("Water-Temperatur", URN + "water:temperature"),
+        ("AIR:RAINFALL", URN + "air:rainfall"),
+    ],
+)
+def test_a_misspelt_property_gets_the_one_that_is_like_it(key: str, meant: str) -> None:
+    with pytest.raises(NotFound) as caught:
+        resolve_properties(make(), [key], "observedProperty")
+    assert caught.value.message == f"There is no observed property '{key}'. Did you mean '{meant}'?"
+
+
+def test_misspelt_procedures_offerings_and_features_get_a_hint_too() -> None:
+    for resolve, key, meant in (
+        (resolve_procedures, "a", "urn:p:A"),
+        (resolve_offerings, "Nett", "urn:o:net"),
+        (resolve_offerings, "a_own", "urn:o:A"),
+        (resolve_features, "theer", "urn:f:9"),
+    ):
+        with pytest.raises(NotFound, match=f"Did you mean '{meant}'"):
+            resolve(make(), [key], "x")
+
+
+def test_looking_for_what_was_meant_is_bounded() -> None:
+    tail = "abcdefghij" * 8
+    many = {
+        i: ObservedProperty(i, f"u{i}", f"{URN}station:{i:05d}-{tail}", f"station-{i:05d}-{tail}")
+        for i in range(20_000)
+    }
+    catalogue = Catalogue(
+        Workspace(1, "w", "default"), units={}, properties=many, features={}, procedures={}, offerings={}, tracks={}
+    )
+    for key in (f"statian-00017-{tail}", f"00017_{tail}", "x" * 100_000, ":" * 5000, ""):
+        before = time.process_time()
+        with pytest.raises(NotFound) as caught:
+            resolve_properties(catalogue, [key], "observedProperty")
+        assert time.process_time() - before < 0.5
+        assert len(caught.value.message) < 1000
 
 
 def test_a_crs_that_the_workspace_does_not_offer_is_refused() -> None:

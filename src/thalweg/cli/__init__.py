@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "backup": _Command("thalweg.cli.store", "backup", "Copy the store to a new file while it is in use."),
     "restore": _Command("thalweg.cli.store", "restore", "Put a back-up in the place of the store."),
     "info": _Command("thalweg.cli.store", "info", "Show what the store holds and how large it is."),
+    "workspace": _Command("thalweg.cli.workspace", "workspace", "List, add and describe workspaces."),
     "user": _Command("thalweg.cli.access", "user", "List, add, change and remove users."),
     "token": _Command("thalweg.cli.access", "token", "List, create and revoke API tokens."),
     "bench": _Command("thalweg.cli.bench", "bench", "Measure this server under load."),

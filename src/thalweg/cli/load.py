@@ -14,6 +14,7 @@ from thalweg.settings import Settings
 
 if TYPE_CHECKING:
     from thalweg.loading.sources import LoadOptions
+    from thalweg.services.load import Load
 
 
 @click.group()
@@ -64,23 +65,20 @@ def stations(settings: Settings, sources: tuple[Path, ...], workspace: str, **gi
     In a folder, stations.toml or stations.csv says what its files mean. Loading the same files again changes nothing.
     Every defect found is counted and told by file and line.
     """
-    from thalweg import app
     from thalweg.cli.progress import progress
-    from thalweg.loading.report import ReportFile, details, summary, table
+    from thalweg.loading.report import ReportFile, details, errors, summary, table
     from thalweg.loading.sources import plan_files
     from thalweg.loading.stations import load_files
-    from thalweg.services.load import Load
 
     options = _options(given)
     tasks = plan_files(sources, options)
     with ExitStack() as stack:
         report_file = None if given["report"] is None else stack.enter_context(ReportFile(given["report"]))
-        store = app.open_store(_scratch(stack) if _needs_scratch(settings, given) else settings.store)
-        stack.callback(store.close)
+        service = _service(settings, stack)
         size = sum(task.path.stat().st_size for task in tasks if task.path.is_file() and not task.problem)
         with progress("Loading", size, "bytes") as advance:
             report = load_files(
-                Load(store), tasks, options, workspace=workspace, advance=advance,
+                service, tasks, options, workspace=workspace, advance=advance,
                 sink=None if report_file is None else report_file.add,
             )  # fmt: skip
         if report_file is not None:
@@ -94,26 +92,50 @@ def stations(settings: Settings, sources: tuple[Path, ...], workspace: str, **gi
         click.echo(line)
     for line in summary(report):
         click.echo(line)
-    if not given["dry_run"]:
+    if not given["dry_run"] and _is_there(settings):
         click.echo(f"Store: {settings.store}")
-    for file in report.files:
-        if file.error:
-            click.echo(f"Error: {file.file}: {file.error}", err=True)
+    for line in errors(report):
+        click.echo(f"Error: {line}", err=True)
     sys.exit(1 if report.failed or (given["strict"] and report.rejected) else 0)
 
 
-def _needs_scratch(settings: Settings, given: dict[str, Any]) -> bool:
-    """Whether a dry run would be what creates the store."""
+def _is_there(settings: Settings) -> bool:
     from thalweg import app
 
-    return bool(given["dry_run"]) and not Path(app.store_file(settings)).exists()
+    return Path(app.store_file(settings)).exists()
 
 
-def _scratch(stack: ExitStack) -> str:
+def _service(settings: Settings, stack: ExitStack) -> Load:
+    """Loading into the store of the settings; closed with the stack.
+
+    A store that is not there is made when the first procedure is: neither a dry run nor a load that fails leaves an
+    empty one behind. Until then an empty one in a temporary folder says what is there, which is nothing.
+    """
     import tempfile
 
+    from thalweg import app
+    from thalweg.domain.store import Registration, Store
+    from thalweg.services.load import Ensured, Load
+
+    def opened(url: str) -> Store:
+        store = app.open_store(url, settings=settings)
+        stack.callback(store.close)
+        return store
+
+    if _is_there(settings):
+        return Load(opened(settings.store))
+
+    class LoadMakingStore(Load):
+        made = False
+
+        def ensure(self, workspace: str, registration: Registration, *, join: bool = False) -> Ensured:
+            if not self.made:
+                super().__init__(opened(settings.store))
+                self.made = True
+            return super().ensure(workspace, registration, join=join)
+
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-"))
-    return f"sqlite:///{folder}/dry-run.sqlite"
+    return LoadMakingStore(opened(f"sqlite:///{folder}/empty.sqlite"))
 
 
 def _options(given: dict[str, Any]) -> LoadOptions:
@@ -142,6 +164,8 @@ def _options(given: dict[str, Any]) -> LoadOptions:
     longitude, latitude = given["longitude"], given["latitude"]
     if (longitude is None) != (latitude is None):
         raise InvalidParameter("longitude", "--longitude and --latitude are only of use together.")
+    if longitude is None and given["altitude"] is not None:
+        raise InvalidParameter("altitude", "--altitude is of no use without --longitude and --latitude.")
     try:
         timestep = parse_duration(given["timestep"], "timestep") if given["timestep"] else None
     except InvalidParameter as error:

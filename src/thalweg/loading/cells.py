@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from thalweg.domain.blocks import DTYPES, BoolArray, ValueArray, ValueKind
-from thalweg.domain.observations import MAX_TEXT_LENGTH
+from thalweg.domain.observations import FORBIDDEN_TEXT, MAX_TEXT_LENGTH
 from thalweg.loading.findings import Kind
 
 SUSPECTED_MARKERS: Final = np.array(
@@ -120,6 +120,8 @@ def _typed(text: str, kind: ValueKind) -> Any:
     if kind is ValueKind.BOOLEAN:
         value = _BOOLEANS.get(text.lower())
         return Kind.UNREADABLE_VALUE if value is None else value
+    if FORBIDDEN_TEXT.search(text):
+        return Kind.UNREADABLE_VALUE
     return text if len(text) <= MAX_TEXT_LENGTH else Kind.OUT_OF_RANGE
 
 

@@ -121,7 +121,8 @@ def _decode(line: bytes | None, encoding: str, number: int) -> str:
         return line.decode(encoding)
     except UnicodeDecodeError:
         raise Unusable(
-            f"the header line is not {encoding}; give the file's encoding, for example latin-1", number
+            f"the header line is not {encoding}; give the file's encoding (encoding, --encoding), for example latin-1",
+            number,
         ) from None
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from thalweg.domain.catalogue import Procedure
@@ -54,10 +53,6 @@ def parse_name(name: str) -> DatName | None:
         return None
     wall += int((match["fraction"] or "0").ljust(6, "0"))
     return DatName(match["procedure"], wall - offset if zone[0] == "+" else wall + offset)
-
-
-def is_dat(path: Path) -> bool:
-    return parse_name(path.name) is not None
 
 
 def time_column(header: Header) -> str:

@@ -264,6 +264,10 @@ def _geometry(entry: Mapping[str, Any], where: str) -> Geometry | None:
     names = ("longitude", "latitude", "altitude") if geographic else ("x", "y", "z")
     x, y, z = (_number(entry, name, where) for name in names)
     if x is None and y is None:
+        if z is not None:
+            raise InvalidParameter(
+                names[2], f"{where}: '{names[2]}' is of no use without '{names[0]}' and '{names[1]}'."
+            )
         return None
     if x is None or y is None:
         raise InvalidParameter(names[0], f"{where}: '{names[0]}' and '{names[1]}' are only of use together.")

@@ -100,6 +100,32 @@ _RATES: Final = ("air:rainfall", "air:precipitation")
 _PER_TIME: Final = re.compile(r"[^/]+/(?:s|min|h|d|a|mo|wk)")
 
 
+_METRIC: Final = (
+    "m[H2O]", "m[Hg]", "mol", "bar", "cd", "rad", "sr", "Cel", "Pa", "Hz", "Ohm", "Wb", "lm", "lx", "Bq", "Gy", "Sv",
+    "kat", "ar", "eV", "cal", "pc", "osm", "eq", "m", "g", "s", "K", "C", "N", "J", "W", "A", "V", "F", "S", "T", "H",
+    "l", "L", "t", "u", "B", "Np", "bit", "By", "G", "dyn", "erg",
+)  # fmt: skip
+"""Atoms of UCUM that take a prefix, the common ones."""
+_PREFIXES: Final = "Y Z E P T G M k h da d c m u n p f a z y".split()
+_PLAIN: Final = ("%", "min", "h", "d", "wk", "mo", "a", "deg", "gon", "'", "''", "atm")
+_TERM: Final = re.compile(
+    rf"""(?: \d+
+        | 10[*^][+-]?\d+
+        | (?: (?:{"|".join(_PREFIXES)})? (?:{"|".join(map(re.escape, _METRIC))})
+            | {"|".join(map(re.escape, _PLAIN))}
+            | \[[^][\s]+\]
+          ) (?:[+-]?\d+)?
+        )? (?:\{{[^{{}}]*\}})?""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+def looks_like_ucum(unit: str) -> bool:
+    """Whether a unit is made as UCUM makes them, of its common atoms; what stands in brackets is taken as known."""
+    terms = re.split(r"[./]", unit.replace("(", "").replace(")", "").removeprefix("/"))
+    return bool(unit) and all(term and _TERM.fullmatch(term) for term in terms)
+
+
 def ucum(unit: str) -> str:
     """The UCUM code of a unit as files spell it; what is not known is taken to be one."""
     text = unit.strip()

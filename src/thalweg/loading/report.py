@@ -156,11 +156,13 @@ def table(report: LoadReport) -> Iterator[str]:
 
 
 def details(file: FileReport) -> Iterator[str]:
-    """What was found in a file, worst first, some examples of each kind. Nothing for a file without findings."""
-    if not file.counts:
+    """What was found in a file, worst first, some examples of each kind; why it could not be loaded is for ``errors``.
+    Nothing for a file without findings."""
+    kinds = [kind for kind in file.counts if severity(kind) is not Severity.ERROR]
+    if not kinds:
         return
     yield f"{printable(file.file)}:"
-    for kind in sorted(file.counts, key=lambda k: (-severity(k), k.value)):
+    for kind in sorted(kinds, key=lambda k: (-severity(k), k.value)):
         examples = file.examples[kind]
         level = severity(kind)
         if level is Severity.NOTE and kind not in (Kind.ASSUMED, Kind.DECIDED, Kind.NOT_NAMED):
@@ -185,17 +187,30 @@ def _sentence(finding: Finding) -> str:
     return f"{' '.join(parts)}: {finding.message}" if parts else finding.message
 
 
+def errors(report: LoadReport) -> Iterator[str]:
+    """Why files could not be loaded, a line each."""
+    for file in report.files:
+        if file.error:
+            place = next((finding.place() for finding in file.examples.get(Kind.UNUSABLE, ())), "")
+            yield ": ".join(part for part in (printable(file.file), place, file.error) if part)
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number:,} {one}{'s' * (number != 1)}"
+
+
 def summary(report: LoadReport) -> Iterator[str]:
     """The closing lines."""
     files = sum(not _left_out(file) for file in report.files)
     failed = sum(bool(file.error) for file in report.files)
     if report.procedures_new:
-        count = len(report.procedures_new)
-        yield f"Registered {count} procedure{'s' * (count != 1)}: {', '.join(report.procedures_new)}"
+        yield f"Registered {_counted(len(report.procedures_new), 'procedure')}: {', '.join(report.procedures_new)}"
     if report.dry_run:
-        yield f"{files - failed} of {files} files read, {report.total('values'):,} values; nothing stored (dry run)"
+        values = _counted(report.total("values"), "value")
+        yield f"{files - failed} of {_counted(files, 'file')} read, {values}; nothing stored (dry run)"
     else:
-        line = f"{files - failed} of {files} files loaded: {report.total('values_new'):,} new values"
+        values = _counted(report.total("values_new"), "new value")
+        line = f"{files - failed} of {_counted(files, 'file')} loaded: {values}"
         already = report.total("values_already")
         replaced = report.total("replaced")
         if already:

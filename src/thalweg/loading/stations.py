@@ -34,7 +34,7 @@ from thalweg.loading.header import Unusable
 from thalweg.loading.istsos import dat_columns, missing_properties, time_column
 from thalweg.loading.istsos import property_path as urn_path
 from thalweg.loading.mapping import ColumnMapping
-from thalweg.loading.names import DESCRIPTIONS, property_path, short_name
+from thalweg.loading.names import DESCRIPTIONS, looks_like_ucum, property_path, short_name
 from thalweg.loading.order import OrderChecker, Ordered
 from thalweg.loading.rows import Rows, StationFile, batches, stretches
 from thalweg.loading.sources import FileTask, LoadOptions, plan_files
@@ -152,17 +152,17 @@ class _FileLoader:
             file.use(replace(format, time=(time_column(header),)))
             columns = self._dat_columns(catalogue, file)
         else:
-            columns = self._csv_columns(catalogue.workspace, file)
+            columns = self._csv_columns(catalogue, file)
         timestep = self._task.mapping.station.timestep
         names = [column.column for column in columns]
         checker = OrderChecker(self._recorder, names, None if timestep is None else timestep.approximate_us)
         for rows in batches(file.blocks(columns)):
             ordered = checker.order(rows)
-            if self._target is None and not self._options.dry_run and _any_value(ordered.rows):
+            if self._target is None and not self._options.dry_run and _any_value(rows):
                 sampling = timestep
                 if sampling is None and checker.timestep_us is not None:
                     sampling = Duration(0, checker.timestep_us)
-                self._target = self._ensure(catalogue.workspace, columns, sampling)
+                self._target = self._ensure(columns, sampling)
             self._store(columns, ordered.rows)
             if len(ordered.again):
                 self._store_again(columns, ordered, checker)
@@ -170,14 +170,19 @@ class _FileLoader:
         report = self._recorder.report
         if not report.values and (report.rejected_rows or report.rejected_cells):
             # Most likely a mistake of the mapping: a procedure made now would outlive it.
+            if report.counts[Kind.UNREADABLE_TIME] == report.rows:
+                raise Unusable(
+                    "no time could be read; say how they are written (time_format, --time-format) and in which column "
+                    "(time, --time-column)"
+                )
             raise Unusable("no row could be stored; see what was rejected, and whether the mapping fits the file")
         if self._target is None and not self._options.dry_run and self._task.dat is None:
             # A station whose file has no rows yet is a station all the same.
-            self._ensure(catalogue.workspace, columns, timestep)
+            self._ensure(columns, timestep)
 
     # -- columns
 
-    def _csv_columns(self, workspace: Workspace, file: StationFile) -> list[ColumnMapping]:
+    def _csv_columns(self, catalogue: Catalogue, file: StationFile) -> list[ColumnMapping]:
         columns = []
         used: dict[str, str] = {}
         for column in self._task.mapping.columns.values():
@@ -185,11 +190,16 @@ class _FileLoader:
                 raise Unusable(f"the unit of the column '{column.column}' is not given")
             path = column.property or property_path(column.column, column.unit)
             column = replace(column, property=path)
-            identifier = property_identifier(workspace, path)
+            identifier = property_identifier(catalogue, path)
             if identifier in used:
                 raise Unusable(f"the columns '{used[identifier]}' and '{column.column}' are both '{path}'")
             used[identifier] = column.column
             columns.append(column)
+            if not looks_like_ucum(column.unit):
+                self._recorder.add(
+                    Kind.ASSUMED,
+                    f"the unit '{column.unit}' of '{column.column}' is not a UCUM code known here; stored as written",
+                )
         if not columns:
             raise Unusable("the mapping names no columns of values")
         file.check(columns)
@@ -212,9 +222,10 @@ class _FileLoader:
 
     # -- catalogue
 
-    def _ensure(self, workspace: Workspace, columns: Sequence[ColumnMapping], sampling: Duration | None) -> _Target:
-        registration = self._registration(workspace, columns, sampling)
-        stored = self._service.catalogue(self._workspace).procedure(self._task.procedure)
+    def _ensure(self, columns: Sequence[ColumnMapping], sampling: Duration | None) -> _Target:
+        catalogue = self._service.catalogue(self._workspace)
+        registration = self._registration(catalogue, columns, sampling)
+        stored = catalogue.procedure(self._task.procedure)
         if self._task.dat is not None and stored is not None:
             # Its own feature and series; nothing is to be made.
             procedure = stored
@@ -236,13 +247,16 @@ class _FileLoader:
             known = catalogue.feature(feature.identifier)
             feature = feature if known is None else known.id
         by_identifier = {catalogue.properties[s.property_id].identifier: s.property_id for s in procedure.series}
-        identifiers = [property_identifier(workspace, column.property) for column in columns]
-        return _Target(workspace.id, procedure.id, feature, [by_identifier[identifier] for identifier in identifiers])
+        identifiers = [item.observed_property.identifier for item in registration.series]
+        return _Target(
+            catalogue.workspace.id, procedure.id, feature, [by_identifier[identifier] for identifier in identifiers]
+        )
 
     def _registration(
-        self, workspace: Workspace, columns: Sequence[ColumnMapping], sampling: Duration | None
+        self, catalogue: Catalogue, columns: Sequence[ColumnMapping], sampling: Duration | None
     ) -> Registration:
         task, station = self._task, self._task.mapping.station
+        workspace = catalogue.workspace
         unique = uuid.uuid4()
         procedure = Procedure(
             id=0,
@@ -256,7 +270,7 @@ class _FileLoader:
         feature = Feature(
             id=0,
             uuid=str(uuid.uuid4()),
-            identifier=workspace.urn("feature", task.feature),
+            identifier=_identifier(workspace, "feature", task.feature, catalogue.feature(task.feature)),
             name=task.feature,
             description=station.title,
             geometry=station.geometry,
@@ -265,7 +279,7 @@ class _FileLoader:
             Offering(
                 id=0,
                 uuid=str(uuid.uuid4()),
-                identifier=workspace.urn("offering", task.offering),
+                identifier=_identifier(workspace, "offering", task.offering, catalogue.offering(task.offering)),
                 name=task.offering,
                 description=f"All procedures of the network {task.offering}",
             ),
@@ -285,7 +299,7 @@ class _FileLoader:
             documents.append(Document(f"Licence: {station.licence or station.licence_url}", station.licence_url))
         return Registration(
             procedure=procedure,
-            series=tuple(_series(workspace, column) for column in columns),
+            series=tuple(_series(catalogue, column) for column in columns),
             features=(feature,),
             offerings=offerings,
             description=SensorDescription(keywords=station.keywords, documents=tuple(documents)),
@@ -353,21 +367,36 @@ class _FileLoader:
     def _store_again(self, columns: Sequence[ColumnMapping], ordered: Ordered, checker: OrderChecker) -> None:
         """Rows whose times an earlier part of the file had: compared with what is stored of it, gaps filled."""
         again = ordered.again
-        if self._target is None or self._track_id is None:
-            for index in range(len(again)):
-                checker.tell_repeat(again, index, int(ordered.again_first_lines[index]), [])
-            return
+        differing: dict[int, list[tuple[str, object]]] = {}
+        # Without a track nothing of the file is stored yet: no row had a value, or it is a dry run.
+        if self._target is not None and self._track_id is not None:
+            differing = self._take_differing(self._target, self._track_id, columns, again)
+        for index in range(len(again)):
+            checker.tell_repeat(again, index, int(ordered.again_first_lines[index]), differing.get(index, []))
+        report = self._recorder.report
+        already, new = report.values_already, report.values_new
+        present = np.zeros(len(again), np.bool_)
+        for column_values in again.columns:
+            present |= column_values.valid
+        if self._target is not None and present.any():
+            self._hand_over(self._target, columns, again, present, OnDuplicate.SKIP)
+        # Equal cells of a repeated row were counted with its first one.
+        report.values_already = already
+        report.values += report.values_new - new
+
+    def _take_differing(
+        self, target: _Target, track_id: int, columns: Sequence[ColumnMapping], again: Rows
+    ) -> dict[int, list[tuple[str, object]]]:
+        """Columns and stored values of cells that differ from what is stored, by row; these cells lose theirs."""
         differing: dict[int, list[tuple[str, object]]] = {}
         for begin, end in _stretches(again.time_us):
             interval = Interval(int(again.time_us[begin]), int(again.time_us[end - 1]) + 1)
-            for block in self._service.stored(self._track_id, self._target.property_ids, interval):
+            for block in self._service.stored(track_id, target.property_ids, interval):
                 place = np.searchsorted(block.end, again.time_us[begin:end])
                 place = np.minimum(place, len(block) - 1)
                 for index in np.flatnonzero(block.end[place] == again.time_us[begin:end]).tolist():
                     row, stored_row = begin + index, int(place[index])
-                    for column, property_id, item in zip(
-                        columns, self._target.property_ids, again.columns, strict=True
-                    ):
+                    for column, property_id, item in zip(columns, target.property_ids, again.columns, strict=True):
                         stored = block.columns.get(property_id)
                         if stored is None or not item.valid[row]:
                             continue
@@ -375,16 +404,7 @@ class _FileLoader:
                         if has and stored.values[stored_row] != item.values[row]:
                             differing.setdefault(row, []).append((column.column, stored.values[stored_row]))
                             item.valid[row] = False
-        for index in range(len(again)):
-            checker.tell_repeat(again, index, int(ordered.again_first_lines[index]), differing.get(index, []))
-        before = self._recorder.report.values_already
-        present = np.zeros(len(again), np.bool_)
-        for column_values in again.columns:
-            present |= column_values.valid
-        if present.any():
-            self._hand_over(self._target, columns, again, present, OnDuplicate.SKIP)
-        # Equal cells of a repeated row were counted with its first one.
-        self._recorder.report.values_already = before
+        return differing
 
 
 def _any_value(rows: Rows) -> bool:
@@ -397,18 +417,39 @@ def _stretches(times: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[tuple[
     return list(itertools.pairwise(breaks))
 
 
-def property_identifier(workspace: Workspace, path: str) -> str:
-    """The identifier of an observed property: a whole URN or URI as it is, words under the workspace's authority."""
-    return path if path.startswith("urn:") or "://" in path else workspace.urn("parameter", path)
+def property_identifier(catalogue: Catalogue, path: str) -> str:
+    """The identifier of an observed property: a whole URN or URI as it is, words under the workspace's authority, or
+    under the one it had when a property of these words was made."""
+    if path.startswith("urn:") or "://" in path:
+        return path
+    workspace = catalogue.workspace
+    urn = workspace.urn("parameter", path)
+    if catalogue.observed_property(urn) is None:
+        for known in catalogue.match_properties(path):
+            if _differs_in_authority(workspace, "parameter", path, known.identifier):
+                return known.identifier
+    return urn
 
 
-def _series(workspace: Workspace, column: ColumnMapping) -> SeriesRegistration:
+def _identifier(workspace: Workspace, kind: str, name: str, known: Feature | Offering | None) -> str:
+    """The URN of a thing that is new, or that of the known one of this name if it had it under another authority."""
+    if known is not None and _differs_in_authority(workspace, kind, name, known.identifier):
+        return known.identifier
+    return workspace.urn(kind, name)
+
+
+def _differs_in_authority(workspace: Workspace, kind: str, name: str, identifier: str) -> bool:
+    parts = identifier.split(":", 5)
+    return len(parts) == 6 and ":".join((*parts[:4], workspace.authority, parts[5])) == workspace.urn(kind, name)
+
+
+def _series(catalogue: Catalogue, column: ColumnMapping) -> SeriesRegistration:
     path = urn_path(column.property)
     name = column.property_name or short_name(path.rpartition("/")[2].replace(":", "-"))
     observed_property = ObservedProperty(
         id=0,
         uuid=str(uuid.uuid4()),
-        identifier=property_identifier(workspace, column.property),
+        identifier=property_identifier(catalogue, column.property),
         name=name,
         description=column.description or DESCRIPTIONS.get(path, ""),
     )

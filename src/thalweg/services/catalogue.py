@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import difflib
+import heapq
+import itertools
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import fields
+from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 from thalweg.domain.catalogue import (
     DEFAULT_WORKSPACE,
+    RESERVED_WORKSPACE_NAMES,
     Feature,
     ObservedProperty,
     Offering,
     Procedure,
+    Provider,
     SensorDescription,
+    Workspace,
 )
 from thalweg.domain.errors import InvalidParameter, NotFound
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Extent, Registration, Store
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_AUTHORITY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_EMAIL: Final = re.compile(r"[^\s@<>]+@[^\s@<>]+", re.ASCII)
+_NO_TEXT: Final = frozenset(("Cc", "Cs", "Cn"))
+"""Unicode categories of what is no text: control characters, halves of pairs, code points without meaning."""
+_MAX_LINE: Final = 500
+"""Longest text of a workspace's identification, characters; an abstract may be longer."""
+_MAX_ABSTRACT: Final = 10_000
+_MAX_KEYWORDS: Final = 100
+_MAX_SRIDS: Final = 50
+"""Each is told several times in capabilities."""
+_MAX_COMPARED: Final = 2_000
+"""Most things that an unknown name is compared with."""
+_MAX_KEY_COMPARED: Final = 200
+_MAX_WORD_COMPARED: Final = 100
+"""Longest unknown name, and longest last part of one, that are compared; characters."""
+_MAX_ALIKE: Final = 20
+"""Most names that are compared letter by letter, and most identifiers of a name that are compared whole."""
+_ALIKE: Final = 0.7
+"""Least likeness of two names that one was meant for the other; 1 is equal."""
+
+
+class _Named(Protocol):
+    @property
+    def identifier(self) -> str: ...
+    @property
+    def name(self) -> str: ...
 
 
 class CatalogueService:
@@ -33,12 +72,29 @@ class CatalogueService:
     def of(self, workspace: str = DEFAULT_WORKSPACE) -> Catalogue:
         """The newest catalogue of a workspace. Raises NotFound."""
         workspace_id = self._workspace_ids.get(workspace)
-        if workspace_id is None:
-            found = self._store.workspaces().get(workspace)
-            if found is None:
-                raise NotFound("workspace", f"There is no workspace '{workspace}'.")
-            workspace_id = self._workspace_ids[workspace] = found.id
-        return self._store.catalogue(workspace_id)
+        if workspace_id is not None:
+            catalogue = self._store.catalogue(workspace_id)
+            if catalogue.workspace.name == workspace:
+                return catalogue
+            # It has got another name since.
+        found = self._store.workspaces().get(workspace)
+        if found is None:
+            raise NotFound("workspace", f"There is no workspace '{workspace}'.")
+        self._workspace_ids[workspace] = found.id
+        return self._store.catalogue(found.id)
+
+    def workspaces(self) -> dict[str, Workspace]:
+        """All workspaces by name, the default one always among them."""
+        return self._store.workspaces()
+
+    def put_workspace(self, workspace: Workspace) -> Future[Workspace]:
+        """Create (``id`` 0) or change a workspace. What has an identifier keeps it, whatever the authority is now.
+
+        raises  InvalidParameter naming the field, see ``check_workspace``; from the future AlreadyExists (the name is
+                taken), NotFound (the id)
+        """
+        check_workspace(workspace)
+        return self._store.put_workspace(workspace)
 
     def extents(self, catalogue: Catalogue) -> dict[int, Extent]:
         """Begin, end and row count of every procedure that has rows, by procedure id."""
@@ -56,6 +112,83 @@ class CatalogueService:
         return self._store.delete_procedure(catalogue.workspace.id, procedure.id)
 
 
+def check_workspace(workspace: Workspace) -> None:
+    """Whether a workspace may be stored: its name fits a path and is no door's, its authority a URN, every code is one
+    of EPSG, all texts can be written in XML.
+
+    raises  InvalidParameter, its parameter the field's name (``provider.email``)
+    """
+    if not _NAME.fullmatch(workspace.name):
+        raise InvalidParameter(
+            "name",
+            f"'{workspace.name[:80]}' cannot name a workspace: use up to 64 letters, digits, '.', '_' and '-', "
+            "a letter or digit first.",
+        )
+    if workspace.name.lower() in RESERVED_WORKSPACE_NAMES:
+        raise InvalidParameter("name", f"'{workspace.name}' is the first part of other paths; choose another name.")
+    if not _AUTHORITY.fullmatch(workspace.authority):
+        raise InvalidParameter(
+            "authority",
+            f"'{workspace.authority[:80]}' cannot be part of a URN: use up to 64 letters, digits, '.', '_' and '-', "
+            "a letter or digit first.",
+        )
+    for name in ("title", "fees", "access_constraints"):
+        _check_line(name, getattr(workspace, name))
+    _check_text("abstract", workspace.abstract, _MAX_ABSTRACT)
+    if len(workspace.keywords) > _MAX_KEYWORDS:
+        raise InvalidParameter("keywords", f"There are {len(workspace.keywords)} keywords; {_MAX_KEYWORDS} may be.")
+    for keyword in workspace.keywords:
+        if not keyword.strip():
+            raise InvalidParameter("keywords", "A keyword is empty.")
+        _check_line("keywords", keyword)
+    _check_srids(workspace.srids)
+    _check_provider(workspace.provider)
+
+
+def _check_srids(srids: Sequence[int]) -> None:
+    # Imported here: the projection library takes a moment, which loaders and start pages do without.
+    from thalweg.services.projection import is_known
+
+    if not 1 <= len(srids) <= _MAX_SRIDS:
+        raise InvalidParameter("srids", f"A workspace has 1 to {_MAX_SRIDS} EPSG codes, the first one its own.")
+    for index, srid in enumerate(srids):
+        if not is_known(srid):
+            raise InvalidParameter("srids", f"EPSG has no geographic or projected CRS with the code {srid}.")
+        if srid in srids[:index]:
+            raise InvalidParameter("srids", f"The EPSG code {srid} is given twice.")
+
+
+def _check_provider(provider: Provider) -> None:
+    for item in fields(provider):
+        _check_line(f"provider.{item.name}", getattr(provider, item.name))
+    if provider.site:
+        try:
+            parts = urlsplit(provider.site)
+            is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in provider.site
+        except ValueError:
+            is_address = False
+        if not is_address:
+            raise InvalidParameter(
+                "provider.site",
+                f"'{provider.site[:80]}' is no address; it must begin with http:// or https:// and a host.",
+            )
+    if provider.email and not _EMAIL.fullmatch(provider.email):
+        raise InvalidParameter("provider.email", f"'{provider.email[:80]}' is no e-mail address.")
+
+
+def _check_line(name: str, text: str) -> None:
+    _check_text(name, text, _MAX_LINE)
+    if any(letter in text for letter in "\t\n\r"):
+        raise InvalidParameter(name, f"{name} must be a single line.")
+
+
+def _check_text(name: str, text: str, longest: int) -> None:
+    if len(text) > longest:
+        raise InvalidParameter(name, f"{name} has {len(text):,} characters; {longest:,} may be.")
+    if any(unicodedata.category(letter) in _NO_TEXT and letter not in "\t\n\r" for letter in text):
+        raise InvalidParameter(name, f"{name} has characters that cannot be shown.")
+
+
 def resolve_procedures(catalogue: Catalogue, keys: Sequence[str], parameter: str) -> tuple[Procedure, ...]:
     """Procedures by identifier, assigned id or name, order of the request, no doubles. NotFound names the first
     unknown one."""
@@ -63,7 +196,7 @@ def resolve_procedures(catalogue: Catalogue, keys: Sequence[str], parameter: str
     for key in keys:
         procedure = catalogue.procedure(key)
         if procedure is None:
-            raise NotFound(parameter, _unknown("procedure", key, (p.identifier for p in catalogue.procedures.values())))
+            raise NotFound(parameter, _unknown("procedure", key, catalogue.procedures.values()))
         found[procedure.id] = procedure
     return tuple(found.values())
 
@@ -74,7 +207,7 @@ def resolve_offerings(catalogue: Catalogue, keys: Sequence[str], parameter: str)
     for key in keys:
         offering = catalogue.offering(key)
         if offering is None:
-            raise NotFound(parameter, _unknown("offering", key, (o.identifier for o in catalogue.offerings.values())))
+            raise NotFound(parameter, _unknown("offering", key, catalogue.offerings.values()))
         found[offering.id] = offering
     return tuple(found.values())
 
@@ -85,9 +218,7 @@ def resolve_features(catalogue: Catalogue, keys: Sequence[str], parameter: str) 
     for key in keys:
         feature = catalogue.feature(key)
         if feature is None:
-            raise NotFound(
-                parameter, _unknown("feature of interest", key, (f.identifier for f in catalogue.features.values()))
-            )
+            raise NotFound(parameter, _unknown("feature of interest", key, catalogue.features.values()))
         found[feature.id] = feature
     return tuple(found.values())
 
@@ -98,9 +229,7 @@ def resolve_properties(catalogue: Catalogue, keys: Sequence[str], parameter: str
     for key in keys:
         matches = catalogue.match_properties(key)
         if not matches:
-            raise NotFound(
-                parameter, _unknown("observed property", key, (p.identifier for p in catalogue.properties.values()))
-            )
+            raise NotFound(parameter, _unknown("observed property", key, catalogue.properties.values()))
         found.update((p.id, p) for p in matches)
     return tuple(found.values())
 
@@ -113,11 +242,52 @@ def resolve_srid(catalogue: Catalogue, srid: int, parameter: str) -> int:
     return srid
 
 
-def _unknown(what: str, key: str, known: Iterable[str]) -> str:
-    examples: list[str] = []
-    for identifier in known:
-        examples.append(f"'{identifier}'")
-        if len(examples) == 3:
-            break
-    hint = f" Known ones are for example {', '.join(examples)}." if examples else f" No {what} is registered yet."
-    return f"There is no {what} '{key[:200]}'.{hint}"
+def _unknown(what: str, key: str, known: Collection[_Named]) -> str:
+    """A sentence for what is not there, with what is like it, else with examples of what is there."""
+    text = f"There is no {what} '{key[:200]}'."
+    if not known:
+        return f"{text} No {what} is registered yet."
+    near = _nearest(key, known)
+    if near is not None:
+        return f"{text} Did you mean '{near}'?"
+    examples = ", ".join(f"'{item.identifier}'" for item in itertools.islice(known, 3))
+    return f"{text} Known ones are for example {examples}."
+
+
+def _nearest(key: str, known: Iterable[_Named]) -> str | None:
+    """The identifier whose last part or name is most like the key's last part, whatever the case; of several like ones
+    that which is most like the whole key. None if none is like it."""
+    word = _last_part(key)
+    if len(key) > _MAX_KEY_COMPARED or len(word) > _MAX_WORD_COMPARED:
+        return None
+    matcher = difflib.SequenceMatcher(b=word, autojunk=False)
+    by_word: dict[str, list[str]] = {}
+    for item in itertools.islice(known, _MAX_COMPARED):
+        for candidate in {_last_part(item.identifier), item.name.casefold()}:
+            by_word.setdefault(candidate, []).append(item.identifier)
+    # By the letters alone first, in linear time: thousands of long names that are alike would take seconds.
+    alike = []
+    for candidate in by_word:
+        if len(candidate) <= _MAX_WORD_COMPARED:
+            matcher.set_seq1(candidate)
+            if matcher.real_quick_ratio() >= _ALIKE and (bound := matcher.quick_ratio()) >= _ALIKE:
+                alike.append((bound, candidate))
+    whole = difflib.SequenceMatcher(b=key.casefold(), autojunk=False)
+    best: tuple[float, float] = (0.0, 0.0)
+    found: str | None = None
+    for _, candidate in heapq.nlargest(_MAX_ALIKE, alike):
+        matcher.set_seq1(candidate)
+        likeness = matcher.ratio()
+        if likeness < max(_ALIKE, best[0]):
+            continue
+        for identifier in by_word[candidate][:_MAX_ALIKE]:
+            whole.set_seq1(identifier.casefold()[-len(key) :])
+            rank = (likeness, whole.quick_ratio())
+            if rank > best:
+                best, found = rank, identifier
+    return found
+
+
+def _last_part(identifier: str) -> str:
+    """What stands after the last colon, slash or number sign, without case."""
+    return re.split(r"[:/#]", identifier.rstrip(":/#"))[-1].casefold()

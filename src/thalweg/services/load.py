@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 from thalweg.domain.blocks import Block
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Procedure
-from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound
+from thalweg.domain.errors import AlreadyExists, InvalidParameter
 from thalweg.domain.observations import Insertion, Receipt
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Extent, Registration, SeriesRegistration, Store
 from thalweg.domain.time import Interval
+from thalweg.services.catalogue import CatalogueService
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +37,15 @@ class Load:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._catalogues = CatalogueService(store)
 
     def catalogue(self, workspace: str = DEFAULT_WORKSPACE) -> Catalogue:
         """The newest catalogue of a workspace. Raises NotFound."""
-        found = self._store.workspaces().get(workspace)
-        if found is None:
-            raise NotFound("workspace", f"There is no workspace '{workspace}'.")
-        return self._store.catalogue(found.id)
+        return self._catalogues.of(workspace)
 
     def extents(self, catalogue: Catalogue) -> dict[int, Extent]:
         """Begin, end and row count of every procedure that has rows, by procedure id."""
-        return self._store.extents(catalogue.workspace.id)
+        return self._catalogues.extents(catalogue)
 
     def ensure(self, workspace: str, registration: Registration, *, join: bool = False) -> Ensured:
         """Register a procedure, or fit the one of that identifier or name to the registration.
@@ -72,7 +71,8 @@ class Load:
         missing = self._missing_series(catalogue, existing, registration.series)
         procedure = existing
         if missing:
-            missing = _with_free_names(catalogue, replace(registration, series=tuple(missing))).series
+            # Its offerings are no part of this: one that cannot be made is of no matter to a procedure that is there.
+            missing = _with_free_names(catalogue, replace(registration, series=tuple(missing), offerings=())).series
             procedure = self._store.add_series(existing.id, missing).result()
         if join:
             self._join(catalogue, procedure, registration)

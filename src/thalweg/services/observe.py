@@ -14,7 +14,7 @@ from thalweg.domain.geometry import Geometry
 from thalweg.domain.observations import Insertion, LastValue, Receipt, TrackState
 from thalweg.domain.selection import ObservationQuery, Selected
 from thalweg.domain.snapshot import Catalogue
-from thalweg.domain.store import Store
+from thalweg.domain.store import MAX_BLOCK_ROWS, Store
 from thalweg.domain.time import ALL_TIME, END_US, Interval
 from thalweg.services.places import place_test
 
@@ -78,7 +78,7 @@ class Observe:
                 if query.first:
                     selected.blocks = self._first(selected.track, selected.series)
                 else:
-                    selected.blocks = self._scan(selected.track, ids, intervals, query.result)
+                    selected.blocks = self._scan(selected.track, ids, intervals, query)
         return chosen
 
     @staticmethod
@@ -93,13 +93,14 @@ class Observe:
                 yield procedure
 
     def _scan(
-        self, track: Track, ids: list[int], phenomenon: tuple[Interval, ...] | None, result: tuple[Interval, ...] | None
+        self, track: Track, ids: list[int], phenomenon: tuple[Interval, ...] | None, query: ObservationQuery
     ) -> Iterator[Block]:
+        result = query.result
         for interval in (ALL_TIME,) if phenomenon is None else phenomenon:
             for block in self._store.scan(track.id, ids, interval):
                 mask: BoolArray | None = None
                 if block.begin is not None and phenomenon is not None:
-                    mask = block.begin >= interval.begin_us
+                    mask = block.begin >= interval.begin_us - query.half_open
                 if result is not None:
                     times = block.end if block.result_time is None else block.result_time
                     inside = np.zeros(len(block), np.bool_)
@@ -112,16 +113,23 @@ class Observe:
                     yield block.take(mask)
 
     def _first(self, track: Track, series: tuple[Series, ...]) -> Iterator[Block]:
-        cells = []
-        for item in series:
-            for block in self._store.scan(track.id, [item.property_id], rows=1):
-                column = block.columns[item.property_id]
-                end, begin, result = block.key(0)
-                cells.append(
-                    (item, LastValue(end, begin, result, column.values[:1].tolist()[0], int(column.quality[0])))
-                )
-                break
+        cells = [(item, cell) for item in series if (cell := self._first_value(track, item)) is not None]
         return _rows_of_cells(cells, series)
+
+    def _first_value(self, track: Track, item: Series) -> LastValue | None:
+        # Nearly always the first row has a value; those of a mobile procedure may hold positions alone.
+        for rows in (1, MAX_BLOCK_ROWS):
+            for block in self._store.scan(track.id, [item.property_id], rows=rows):
+                column = block.columns[item.property_id]
+                row = 0 if column.valid is None else int(column.valid.argmax())
+                if column.valid is None or column.valid[row]:
+                    end, begin, result = block.key(row)
+                    return LastValue(
+                        end, begin, result, column.values[row : row + 1].tolist()[0], int(column.quality[row])
+                    )
+                if rows == 1:
+                    break
+        return None
 
 
 def union(intervals: Sequence[Interval]) -> tuple[Interval, ...]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
@@ -31,8 +35,13 @@ from thalweg.web.examples import PRESENTATIONS, Example
 
 logger = logging.getLogger(__name__)
 
-_MAX_WORKSPACES: Final = 200
-"""Shown on the start page."""
+_MAX_SHOWN: Final = 20
+"""Most workspaces that the start page describes; each of them is read for it."""
+_MAX_LISTED: Final = 200
+"""Most further ones that it names."""
+_KEPT_S: Final = 5.0
+"""Longest time that the start page is kept while no metadata change: its counts of rows may be so much older."""
+DEFAULT_HEADING: Final = "Sensor Observation Service"
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; "
@@ -52,11 +61,21 @@ class _Service:
 class _Section:
     """A workspace as the start page shows it."""
 
-    workspace: Workspace
+    heading: str
+    abstract: str
     procedures: int
     properties: int
     rows: int
     services: list[_Service]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A page, what it was made of and when (monotonic seconds)."""
+
+    page: str
+    generations: tuple[tuple[int, int], ...]
+    made: float
 
 
 class Pages:
@@ -83,7 +102,10 @@ class Pages:
             loader=PackageLoader("thalweg.web", "templates"), autoescape=True, undefined=StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
-        self._templates.filters["grouped"] = lambda number: f"{number:,}"
+        self._templates.filters["counted"] = _counted
+        self._templates.filters["breakable"] = _breakable
+        self._kept: _Kept | None = None
+        self._rendering = Lock()
 
     def application(self) -> ASGIApp:
         """The ASGI application. Expects the caller as ``scope['principal']``."""
@@ -104,17 +126,37 @@ class Pages:
         return HTMLResponse(page, headers={"Cache-Control": "no-cache"})
 
     def _render_start(self) -> str:
-        sections = [self._section(w) for w in list(self._workspaces().values())[:_MAX_WORKSPACES]]
-        return self._templates.get_template("start.html").render(sections=sections, base_url=self._base_url)
+        """The start page, made again when metadata have changed or its counts are too old."""
+        workspaces = sorted(self._workspaces().values(), key=lambda w: (w.name != DEFAULT_WORKSPACE, w.name))
+        generations = tuple((w.id, w.generation) for w in workspaces)
+        # Those who come while it is made wait for it instead of making it, too.
+        with self._rendering:
+            kept = self._kept
+            if kept is None or kept.generations != generations or time.monotonic() - kept.made > _KEPT_S:
+                made = time.monotonic()
+                kept = self._kept = _Kept(self._made_start(workspaces), generations, made)
+        return kept.page
+
+    def _made_start(self, workspaces: list[Workspace]) -> str:
+        shown, others = workspaces[:_MAX_SHOWN], workspaces[_MAX_SHOWN:]
+        return self._templates.get_template("start.html").render(
+            sections=[self._section(workspace) for workspace in shown],
+            others=[(_heading(w), [self._address(w, door) for door in self._doors]) for w in others[:_MAX_LISTED]],
+            left_out=max(0, len(others) - _MAX_LISTED),
+        )
+
+    def _address(self, workspace: Workspace, door: str) -> str:
+        prefix = "" if workspace.name == DEFAULT_WORKSPACE else "/" + quote(workspace.name, safe="")
+        return f"{self._base_url}{prefix}/{door}"
 
     def _section(self, workspace: Workspace) -> _Section:
         catalogue = self._services.catalogue.of(workspace.name)
+        workspace = catalogue.workspace
         extents = self._services.catalogue.extents(catalogue)
         shown = _procedure_to_show(catalogue, extents)
-        prefix = "" if workspace.name == DEFAULT_WORKSPACE else "/" + quote(workspace.name, safe="")
         services = []
         for name in self._doors:
-            address = f"{self._base_url}{prefix}/{name}"
+            address = self._address(workspace, name)
             presentation = PRESENTATIONS.get(name)
             if presentation is None:
                 services.append(_Service(name, address, []))
@@ -122,7 +164,8 @@ class Pages:
                 examples = presentation.examples(address, catalogue, shown)
                 services.append(_Service(presentation.title, address, examples))
         rows = sum(extent.rows for extent in extents.values())
-        return _Section(workspace, len(catalogue.procedures), len(catalogue.properties), rows, services)
+        counts = (len(catalogue.procedures), len(catalogue.properties), rows)
+        return _Section(_heading(workspace), workspace.abstract, *counts, services)
 
     async def _live(self, request: Request) -> Response:
         return PlainTextResponse("alive\n", headers={"Cache-Control": "no-store"})
@@ -154,6 +197,20 @@ class Pages:
     async def _domain_error(self, request: Request, error: Exception) -> Response:
         logger.error("request %s: %s", request.scope.get("request_id", ""), error)
         return PlainTextResponse("The store cannot be read now.\n", 503, {"Retry-After": "2"})
+
+
+def _heading(workspace: Workspace) -> str:
+    return workspace.title or (DEFAULT_HEADING if workspace.name == DEFAULT_WORKSPACE else workspace.name)
+
+
+def _counted(number: int, one: str, several: str = "") -> str:
+    """``1 row``, ``2,000 rows``."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def _breakable(text: str) -> Markup:
+    """An address or URN that a line may end within: after what divides its parts, not in the midst of a word."""
+    return Markup("<wbr>").join(re.split(r"(?<=[/:?&=,])(?![/:?&=,])", text))
 
 
 def _procedure_to_show(catalogue: Catalogue, extents: Mapping[int, object]) -> Procedure | None:
