@@ -235,10 +235,22 @@ def test_empty_block_has_no_rows() -> None:
 
 def test_table_gives_up_on_columns_spread_too_widely() -> None:
     # As many segments as rows: writing digits is cheaper than filling the table for them.
-    values = [lookup.LOWEST + i * lookup.SEGMENT + 3 for i in range(lookup.NEW_SEGMENTS + 5)]
+    values = [lookup.LOWEST + i * lookup.SEGMENT + 3 for i in range(3 * lookup.NEW_SEGMENTS)]
     source = lookup.Indexed(np.array(values), 4)
     assert lookup.short_cells(source, None, "NaN") is None
     assert lookup.short_cells(lookup.Indexed(np.array(values[:1]), 4), None, "NaN") is not None
+
+
+def test_values_seen_for_the_first_time_are_written_like_others() -> None:
+    # No table is filled for four decimals before: the quick way finds that out from the text, and then never again.
+    end = np.arange(3, dtype=np.int64) * 60_000_000
+    for shift in (0, 0, 5000, -20_000):
+        column = Column(
+            ValueKind.NUMBER, None, None, constant_quality(100, 3),
+            scaled=np.array([1 + shift, 12_345 + shift, -7 + shift], np.int16), decimals=4,
+        )  # fmt: skip
+        block = Block(end, {1: column})
+        assert rows(block, [column], SWE) == rows_plain(block, [column], SWE)
 
 
 def test_warming_up_fills_what_ordinary_values_need() -> None:

@@ -25,7 +25,7 @@ SIZE: Final = 589_824
 SEGMENT: Final = 4_096
 MAX_DECIMALS: Final = 4
 """With five decimals a text of the window might need an exponent or an eighth character."""
-NEW_SEGMENTS: Final = 4
+NEW_SEGMENTS: Final = 16
 """Most segments that one column of one block may have filled; a column that needs more is written digit by digit."""
 BOOLEAN: Final = -1
 """Stands for a number of decimals in a column of truth values."""
@@ -34,8 +34,10 @@ _OFFSET: Final = np.int64(1 - LOWEST)
 # A window is preceded and followed by a cell that stays zero, where "clip" sends what is outside.
 _windows: Final = [np.zeros(SIZE + 2, np.uint64) for _ in range(MAX_DECIMALS + 1)]
 # The same for 16-bit integers, which stores keep most columns in: indexed by the integer itself, the negative ones
-# counting from the end, so that nothing has to be added or checked.
-_narrow: Final = [np.zeros(2**16, np.uint64) for _ in range(MAX_DECIMALS + 1)]
+# counting from the end, so that nothing has to be added. A cell not filled holds a mark that no text contains, so that
+# one look at the finished text tells whether any was taken.
+UNFILLED: Final = b"\x01"
+_narrow: Final = [np.full(2**16, words([UNFILLED], "u8")[0]) for _ in range(MAX_DECIMALS + 1)]
 _INT16: Final = np.dtype(np.int16)
 _TRUTHS: Final = words([b",false", b",true"], "u8")
 
@@ -79,15 +81,21 @@ def indexed(column: Column) -> Indexed | None:
 _NUMBER: Final = ValueKind.NUMBER  # looked up once: members of an enumeration are slow to come by
 
 
+def quick_cells(scaled: npt.NDArray[Any], decimals: int) -> Cells | None:
+    """Cells of ``scaled / 10**decimals``, shape (n,), with ``UNFILLED`` where the table has none; None for integers of
+    other than 16 bits."""
+    if decimals > MAX_DECIMALS or scaled.dtype != _INT16:
+        return None
+    cells: Cells = _narrow[decimals].take(scaled)
+    return cells
+
+
 def scaled_cells(scaled: npt.NDArray[Any], decimals: int) -> Cells | None:
     """Cells of ``scaled / 10**decimals``, shape (n,), if they are all in the table already."""
-    dtype = scaled.dtype
-    if decimals > MAX_DECIMALS or dtype.kind != "i":
+    if decimals > MAX_DECIMALS or scaled.dtype.kind != "i":
         return None
-    if dtype == _INT16:
-        cells = _narrow[decimals].take(scaled)
-    else:  # sums of the largest integers wrap around, and are outside all the same
-        cells = _windows[decimals].take(scaled + _OFFSET, mode="clip")
+    # Sums of the largest integers wrap around, and are outside all the same.
+    cells = _windows[decimals].take(scaled + _OFFSET, mode="clip")
     return cells if np.count_nonzero(cells) == len(cells) else None
 
 

@@ -88,6 +88,10 @@ class Observe:
             yield from wanted
             return
         offerings = [catalogue.members(offering) for offering in query.offerings]
+        if len(offerings) == 1:
+            members = offerings[0]
+            yield from [procedure for procedure in wanted if procedure.id in members]
+            return
         for procedure in wanted:
             if any(procedure.id in members for members in offerings):
                 yield procedure
@@ -134,6 +138,8 @@ class Observe:
 
 def union(intervals: Sequence[Interval]) -> tuple[Interval, ...]:
     """The same instants as sorted, disjoint, non-empty intervals."""
+    if len(intervals) == 1 and not intervals[0].is_empty:  # nearly always
+        return (intervals[0],)
     merged: list[Interval] = []
     for interval in sorted(intervals, key=lambda i: i.begin_us):
         if interval.is_empty:
@@ -160,7 +166,7 @@ def _feature_passes(
 ) -> bool:
     if query.features is not None and all(feature.id != f.id for f in query.features):
         return False
-    return all(test(feature.geometry) for test in places)
+    return not places or all(test(feature.geometry) for test in places)
 
 
 def _latest(state: TrackState, series: tuple[Series, ...]) -> Iterator[Block]:
