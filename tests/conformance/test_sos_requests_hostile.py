@@ -268,7 +268,7 @@ def test_failure_inside_says_the_request_id_alone(sos: Sos, monkeypatch: pytest.
     def broken(*_: object) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr("thalweg.services.observe.Observe.select", broken)
+    monkeypatch.setattr("thalweg.services.observe.Observe.read", broken)
     answer = sos.sos2("GetObservation")
     assert (answer.status, answer.exception) == (500, ("NoApplicableCode", None))
     assert "r-1" in answer.text

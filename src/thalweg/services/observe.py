@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,9 +41,12 @@ class Observe:
         A track of which no row passes is among them, with no blocks. Names are resolved already; nothing raises
         here but the store.
         """
+        return self.read(self.choose(catalogue, query), query)
+
+    def choose(self, catalogue: Catalogue, query: ObservationQuery) -> list[Selected]:
+        """The first half of ``select``, which no time changes: the tracks, without blocks."""
         chosen: list[Selected] = []
         property_ids = None if query.properties is None else tuple([p.id for p in query.properties])
-        intervals = None if query.phenomenon is None else union(query.phenomenon)
         features_passed: dict[int, bool] = {}
         places = [place_test(spatial) for spatial in query.spatial]
         for procedure in self._procedures(catalogue, query):
@@ -66,20 +70,27 @@ class Observe:
                             iter(()),
                         )
                     )
-        if query.latest:
-            states = self._store.states([s.track.id for s in chosen])
-            for selected in chosen:
-                state = states.get(selected.track.id)
-                if state is not None:
-                    selected.blocks = _latest(state, selected.series)
-        else:
-            for selected in chosen:
-                ids = [s.property_id for s in selected.series]
-                if query.first:
-                    selected.blocks = self._first(selected.track, selected.series)
-                else:
-                    selected.blocks = self._scan(selected.track, ids, intervals, query)
         return chosen
+
+    def read(self, chosen: Iterable[Selected], query: ObservationQuery) -> list[Selected]:
+        """The second half of ``select``: copies of what was chosen, with the blocks of the query's times."""
+        if query.latest:
+            return self._read_latest(list(chosen))
+        intervals = None if query.phenomenon is None else union(query.phenomenon)
+        return [
+            Selected(
+                s.procedure, s.feature, s.track, s.properties, s.series, s.units,
+                self._first(s.track, s.series) if query.first else self._scan(s, intervals, query),
+            )
+            for s in chosen
+        ]  # fmt: skip
+
+    def _read_latest(self, chosen: list[Selected]) -> list[Selected]:
+        states = self._store.states([s.track.id for s in chosen])
+        return [
+            replace(s, blocks=_latest(states[s.track.id], s.series) if s.track.id in states else iter(()))
+            for s in chosen
+        ]
 
     @staticmethod
     def _procedures(catalogue: Catalogue, query: ObservationQuery) -> Iterator[Procedure]:
@@ -97,11 +108,12 @@ class Observe:
                 yield procedure
 
     def _scan(
-        self, track: Track, ids: list[int], phenomenon: tuple[Interval, ...] | None, query: ObservationQuery
+        self, selected: Selected, phenomenon: tuple[Interval, ...] | None, query: ObservationQuery
     ) -> Iterator[Block]:
         result = query.result
+        ids = [s.property_id for s in selected.series]
         for interval in (ALL_TIME,) if phenomenon is None else phenomenon:
-            for block in self._store.scan(track.id, ids, interval):
+            for block in self._store.scan(selected.track.id, ids, interval):
                 mask: BoolArray | None = None
                 if block.begin is not None and phenomenon is not None:
                     mask = block.begin >= interval.begin_us - query.half_open

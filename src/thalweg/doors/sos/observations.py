@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,9 +33,9 @@ from thalweg.services.services import Services
 WIDE_PROCEDURES: Final = 64
 """Of more procedures than this, observations are selected where the answer is pulled, not where it is asked for."""
 MAX_REMEMBERED: Final = 4096
-"""Most lists of names that are remembered of a catalogue."""
+"""Most requests of which the plan is remembered, for each catalogue."""
 MAX_WORKSPACES: Final = 64
-"""Most workspaces of which names are remembered."""
+"""Most workspaces of which plans are remembered."""
 MAX_IDS: Final = 1000
 """Most ids of one GetObservationById."""
 _CRS_URI: Final = "http://www.opengis.net/def/crs/EPSG/0/"
@@ -50,24 +50,26 @@ _NAMES_BY_ID: Final = (
 
 def get_observation(asked: GetObservation, services: Services, catalogue: Catalogue) -> Response:
     """Select, filter, write. Raises what names and limits give rise to; all else comes with the body's first block."""
-    query = _query(asked, services, catalogue)
-    if _is_wide(query, catalogue):
+    plan = _Plans.of(catalogue).plan(asked, services)
+    query = _query(asked, plan, services)
+    if plan.chosen is None:
         # Selecting alone takes a while then: it is left to whoever pulls the answer.
-        return Response(_later(asked, query, services, catalogue), asked.response_format.content_type)
-    selections = _select(asked, query, services, catalogue)
-    return Response(_write(asked, query, selections), asked.response_format.content_type)
+        return Response(_later(asked, plan, query, services, catalogue), asked.response_format.content_type)
+    selections = _filtered(asked, services.observe.read(plan.chosen, query), catalogue)
+    return Response(_write(asked, plan, selections), asked.response_format.content_type)
 
 
-def _later(asked: GetObservation, query: ObservationQuery, services: Services, catalogue: Catalogue) -> Iterator[bytes]:
-    body = _write(asked, query, _select(asked, query, services, catalogue))
+def _later(
+    asked: GetObservation, plan: _Plan, query: ObservationQuery, services: Services, catalogue: Catalogue
+) -> Iterator[bytes]:
+    body = _write(asked, plan, _filtered(asked, services.observe.select(catalogue, query), catalogue))
     if isinstance(body, bytes):
         yield body
     else:
         yield from body
 
 
-def _select(asked: GetObservation, query: ObservationQuery, services: Services, catalogue: Catalogue) -> list[Selected]:
-    selections = services.observe.select(catalogue, query)
+def _filtered(asked: GetObservation, selections: list[Selected], catalogue: Catalogue) -> list[Selected]:
     if asked.time.exactly:
         for selected in selections:
             selected.blocks = _of_exact_times(selected.blocks, asked.time)
@@ -85,70 +87,86 @@ def _is_wide(query: ObservationQuery, catalogue: Catalogue) -> bool:
     return len(catalogue.procedures) > WIDE_PROCEDURES
 
 
-def _query(asked: GetObservation, services: Services, catalogue: Catalogue) -> ObservationQuery:
-    """Names looked up, limits applied. Raises NotFound naming the parameter, InvalidParameter, TooLarge."""
-    if asked.crs is not None:
-        resolve_srid(catalogue, asked.crs.srid, "srsName" if asked.version == V1 else "crs")
+def _query(asked: GetObservation, plan: _Plan, services: Services) -> ObservationQuery:
+    """The plan's query at the times asked for. Raises InvalidParameter, TooLarge for too long a period."""
     time = asked.time
     phenomenon = time.phenomenon
     if time.exactly:
         phenomenon = (*(phenomenon or ()), *(closed(begin, end) for begin, end in time.exactly))
-    limit = services.settings.max_period_days
-    if limit:
-        _check_period(asked, phenomenon or time.result, limit)
-    found = _Names.of(catalogue)
+    if services.settings.max_period_days:
+        _check_period(asked, phenomenon or time.result, services.settings.max_period_days)
+    query = plan.query
     return ObservationQuery(
-        found.look_up(offerings_named, asked.offerings, "offering"),
-        found.look_up(procedures_named, asked.procedures, "procedure"),
-        found.look_up(resolve_properties, asked.observed_properties, "observedProperty"),
-        found.look_up(resolve_features, asked.features, "featureOfInterest"),
-        asked.spatial,
-        phenomenon,
-        time.result,
-        time.latest,
-        time.first,
-        asked.version == V1,
-    )
+        query.offerings, query.procedures, query.properties, query.features, query.spatial,
+        phenomenon, time.result, time.latest, time.first, asked.version == V1,
+    )  # fmt: skip
 
 
-T = TypeVar("T")
+class _Plan(NamedTuple):
+    """What a request leads to whatever its time.
+
+    query   names looked up, no time
+    chosen  the tracks; None where they are too many to be kept
+    places  of each chosen one: geometry, name of its CRS, whether north comes first
+    """
+
+    query: ObservationQuery
+    chosen: list[Selected] | None
+    places: list[_Place]
 
 
-class _Names:
-    """Names looked up in one catalogue, remembered as long as it is the newest of its workspace."""
+class _Plans:
+    """Plans made of one catalogue, remembered as long as it is the newest of its workspace."""
 
-    _newest: ClassVar[dict[int, _Names]] = {}
+    _newest: ClassVar[dict[int, _Plans]] = {}
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self._found: dict[tuple[str, tuple[str, ...]], Any] = {}
+        self._kept: dict[int, tuple[GetObservation, _Plan]] = {}
 
     @staticmethod
-    def of(catalogue: Catalogue) -> _Names:
+    def of(catalogue: Catalogue) -> _Plans:
         workspace_id = catalogue.workspace.id
-        names = _Names._newest.get(workspace_id)
-        if names is None or names.catalogue is not catalogue:
-            if len(_Names._newest) >= MAX_WORKSPACES:
-                _Names._newest.clear()
-            names = _Names._newest[workspace_id] = _Names(catalogue)
-        return names
+        plans = _Plans._newest.get(workspace_id)
+        if plans is None or plans.catalogue is not catalogue:
+            if len(_Plans._newest) >= MAX_WORKSPACES:
+                _Plans._newest.clear()
+            plans = _Plans._newest[workspace_id] = _Plans(catalogue)
+        return plans
 
-    def look_up(
-        self, resolve: Callable[[Catalogue, Sequence[str], str], tuple[T, ...]], names: tuple[str, ...], parameter: str
-    ) -> tuple[T, ...] | None:
-        """None for no names. Raises NotFound naming the parameter."""
-        if not names:
-            return None
-        if len(names) > 16:
-            return resolve(self.catalogue, names, parameter)
-        key = (parameter, names)
-        found: tuple[T, ...] | None = self._found.get(key)
-        if found is None:
-            found = resolve(self.catalogue, names, parameter)
-            if len(self._found) >= MAX_REMEMBERED:
-                self._found.clear()
-            self._found[key] = found
-        return found
+    def plan(self, asked: GetObservation, services: Services) -> _Plan:
+        """Raises NotFound naming the parameter, InvalidParameter for the CRS."""
+        timeless = asked.timeless
+        if timeless is None:
+            return self._made(asked, services)
+        kept = self._kept.get(id(timeless))
+        if kept is not None and kept[0] is timeless:
+            return kept[1]
+        plan = self._made(asked, services)
+        if plan.chosen is not None:
+            if len(self._kept) >= MAX_REMEMBERED:
+                self._kept.clear()
+            self._kept[id(timeless)] = (timeless, plan)
+        return plan
+
+    def _made(self, asked: GetObservation, services: Services) -> _Plan:
+        catalogue = self.catalogue
+        if asked.crs is not None:
+            resolve_srid(catalogue, asked.crs.srid, "srsName" if asked.version == V1 else "crs")
+        query = ObservationQuery(
+            offerings_named(catalogue, asked.offerings) if asked.offerings else None,
+            procedures_named(catalogue, asked.procedures, "procedure") if asked.procedures else None,
+            resolve_properties(catalogue, asked.observed_properties, "observedProperty")
+            if asked.observed_properties
+            else None,
+            resolve_features(catalogue, asked.features, "featureOfInterest") if asked.features else None,
+            asked.spatial,
+        )
+        if _is_wide(query, catalogue):
+            return _Plan(query, None, [])
+        chosen = services.observe.choose(catalogue, query)
+        is_placed = asked.response_format.writer is not Writer.CSV
+        return _Plan(query, chosen, _places(chosen, asked.crs, asked.version) if is_placed else [])
 
 
 def _check_period(asked: GetObservation, intervals: Sequence[Interval] | None, limit_days: int) -> None:
@@ -171,13 +189,17 @@ def _check_period(asked: GetObservation, intervals: Sequence[Interval] | None, l
 # ---------------------------------------------------------------- writing
 
 
-def _write(asked: GetObservation, query: ObservationQuery, selections: list[Selected]) -> bytes | Iterator[bytes]:
+def _write(asked: GetObservation, plan: _Plan, selections: list[Selected]) -> bytes | Iterator[bytes]:
     """The document, whole if it is short."""
     name = description = ""
-    if query.offerings:
-        name, description = query.offerings[0].name, query.offerings[0].description
+    offerings = plan.query.offerings
+    if offerings:
+        name, description = offerings[0].name, offerings[0].description
+    places = plan.places
+    if plan.chosen is None and asked.response_format.writer is not Writer.CSV:
+        places = _places(selections, asked.crs, asked.version)
     return _document(
-        selections, asked.response_format.writer, asked.version, asked.crs,
+        selections, places, asked.response_format.writer, asked.version,
         name=name, description=description, offset_s=asked.time.offset_s, with_quality=asked.with_quality,
         merged=asked.merged,
     )  # fmt: skip
@@ -185,9 +207,9 @@ def _write(asked: GetObservation, query: ObservationQuery, selections: list[Sele
 
 def _document(
     selections: list[Selected],
+    places: list[_Place],
     writer: Writer,
     version: str,
-    crs: CrsReference | None,
     *,
     name: str,
     description: str,
@@ -197,7 +219,7 @@ def _document(
 ) -> bytes | Iterator[bytes]:
     if writer is Writer.CSV:
         return sos_csv.csv(selections, offset_s=offset_s, with_quality=with_quality)
-    members = _members(selections, crs, version)
+    members = [om10.Member(selected, *place) for selected, place in zip(selections, places, strict=True)]
     if writer is Writer.JSON:
         return sos_json.collection(
             members, name=name, description=description, offset_s=offset_s, with_quality=with_quality
@@ -209,21 +231,25 @@ def _document(
     return om20.response(members, offset_s=offset_s, with_quality=with_quality, merged=merged)
 
 
-def _members(selections: Iterable[Selected], crs: CrsReference | None, version: str) -> list[om10.Member]:
-    """Selections with the geometry and CRS name to write: as asked for, else the feature's own CRS, by EPSG:n (x y) in
-    SOS 1.0 and by the http URI (the authority's order) in 2.0."""
-    moved: dict[int, tuple[Geometry | None, str, bool]] = {}
-    members = []
+_Place: TypeAlias = tuple[Geometry | None, str, bool]
+"""Geometry, name of its CRS, whether north comes first."""
+
+
+def _places(selections: Iterable[Selected], crs: CrsReference | None, version: str) -> list[_Place]:
+    """Of each selection the geometry and CRS name to write: as asked for, else the feature's own CRS, by EPSG:n (x y)
+    in SOS 1.0 and by the http URI (the authority's order) in 2.0."""
+    moved: dict[int, _Place] = {}
+    places = []
     for selected in selections:
         feature = selected.feature
         place = moved.get(feature.id)
         if place is None:
             place = moved[feature.id] = _place(feature, crs, version)
-        members.append(om10.Member(selected, *place))
-    return members
+        places.append(place)
+    return places
 
 
-def _place(feature: Feature, crs: CrsReference | None, version: str) -> tuple[Geometry | None, str, bool]:
+def _place(feature: Feature, crs: CrsReference | None, version: str) -> _Place:
     geometry = feature.geometry
     if geometry is None:
         return None, "", False
@@ -361,11 +387,12 @@ def get_observation_by_id(asked: GetObservationById, services: Services, catalog
             raise InvalidParameter(parameter, f"There is no observation '{text[:120]}'.")
     if asked.version == V1:
         body = _document(
-            found, asked.response_format.writer, V1, asked.crs,
+            found, _places(found, asked.crs, V1), asked.response_format.writer, V1,
             name="", description="", offset_s=0, with_quality=True,
         )  # fmt: skip
         return Response(body, asked.response_format.content_type)
-    members = _members(found, None, asked.version)
+    places = _places(found, None, asked.version)
+    members = [om10.Member(selected, *place) for selected, place in zip(found, places, strict=True)]
     document = b"".join(om20.write_response(members, offset_s=0, with_quality=True))
     for name, by_id in _NAMES_BY_ID:
         document = document.replace(name, by_id)

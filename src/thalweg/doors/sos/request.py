@@ -38,7 +38,10 @@ class DescribeSensor:
 
 @dataclass(frozen=True, slots=True)
 class GetObservation:
-    """Empty tuples are no condition; all conditions have to hold."""
+    """Empty tuples are no condition; all conditions have to hold.
+
+    timeless  the request that this one is for another time, so that what it leads to can be remembered
+    """
 
     version: str
     response_format: ResponseFormat
@@ -52,12 +55,13 @@ class GetObservation:
     crs: CrsReference | None = None
     with_quality: bool = False
     merged: bool = False
+    timeless: GetObservation | None = field(default=None, compare=False, repr=False)
 
     def at(self, time: TimeFilter) -> GetObservation:
         """The same request for another time."""
         return GetObservation(
             self.version, self.response_format, self.offerings, self.procedures, self.observed_properties,
-            self.features, self.spatial, time, self.result, self.crs, self.with_quality, self.merged,
+            self.features, self.spatial, time, self.result, self.crs, self.with_quality, self.merged, self,
         )  # fmt: skip
 
 
