@@ -19,7 +19,6 @@ from thalweg.encode.digits import Cells, IntArray, fraction_cells, padded
 _FIRST_DAY: Final = -25_567
 _END_DAY: Final = 47_482
 
-_DAY: Final = np.int64(DAY_US)
 _MINUTE: Final = np.int64(MINUTE_US)
 _SECOND: Final = np.int64(SECOND_US)
 _MINUTES_A_DAY: Final = np.int64(1440)

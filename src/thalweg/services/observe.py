@@ -99,10 +99,6 @@ class Observe:
             yield from wanted
             return
         offerings = [catalogue.members(offering) for offering in query.offerings]
-        if len(offerings) == 1:
-            members = offerings[0]
-            yield from [procedure for procedure in wanted if procedure.id in members]
-            return
         for procedure in wanted:
             if any(procedure.id in members for members in offerings):
                 yield procedure
@@ -178,7 +174,7 @@ def _feature_passes(
 ) -> bool:
     if query.features is not None and all(feature.id != f.id for f in query.features):
         return False
-    return not places or all(test(feature.geometry) for test in places)
+    return all(test(feature.geometry) for test in places)
 
 
 def _latest(state: TrackState, series: tuple[Series, ...]) -> Iterator[Block]:

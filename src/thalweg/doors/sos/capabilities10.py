@@ -29,7 +29,6 @@ NETWORKS_FIRST: Final = True
 NIL: Final = "urn:ogc:def:nil:OGC:unknown"
 """Reference where the schema asks for one and there is none."""
 
-_OPERANDS: Final = ("Envelope", "Point", "LineString", "Polygon")
 _OPERATORS: Final = (
     "BBOX", "Equals", "Disjoint", "Intersects", "Touches", "Crosses", "Within", "Contains", "Overlaps", "DWithin",
     "Beyond",

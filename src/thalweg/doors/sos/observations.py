@@ -219,7 +219,7 @@ def _document(
 ) -> bytes | Iterator[bytes]:
     if writer is Writer.CSV:
         return sos_csv.csv(selections, offset_s=offset_s, with_quality=with_quality)
-    members = [om10.Member(selected, *place) for selected, place in zip(selections, places, strict=True)]
+    members = _members(selections, places)
     if writer is Writer.JSON:
         return sos_json.collection(
             members, name=name, description=description, offset_s=offset_s, with_quality=with_quality
@@ -229,6 +229,10 @@ def _document(
             members, name=name, description=description, offset_s=offset_s, with_quality=with_quality
         )
     return om20.response(members, offset_s=offset_s, with_quality=with_quality, merged=merged)
+
+
+def _members(selections: list[Selected], places: list[_Place]) -> list[om10.Member]:
+    return [om10.Member(selected, *place) for selected, place in zip(selections, places, strict=True)]
 
 
 _Place: TypeAlias = tuple[Geometry | None, str, bool]
@@ -391,8 +395,7 @@ def get_observation_by_id(asked: GetObservationById, services: Services, catalog
             name="", description="", offset_s=0, with_quality=True,
         )  # fmt: skip
         return Response(body, asked.response_format.content_type)
-    places = _places(found, None, asked.version)
-    members = [om10.Member(selected, *place) for selected, place in zip(found, places, strict=True)]
+    members = _members(found, _places(found, None, asked.version))
     document = b"".join(om20.write_response(members, offset_s=0, with_quality=True))
     for name, by_id in _NAMES_BY_ID:
         document = document.replace(name, by_id)

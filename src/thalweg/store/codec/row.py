@@ -24,8 +24,6 @@ import numpy.typing as npt
 from thalweg.domain.blocks import QUALITY_RAW, Block, Column, PositionArray, TimeArray, ValueKind
 from thalweg.domain.errors import DamagedData
 
-MAX_CELLS: Final = 0xFFFF
-
 _VERSION: Final = 1
 _POSITION: Final = 1
 _START: Final = Struct("<BBH")

@@ -37,7 +37,6 @@ TAIL_ROW: Final = """
 TAIL_ENDS: Final = """
     SELECT end_us, begin_us, result_us, cells FROM tail
     WHERE track_id = ? AND end_us BETWEEN ? AND ? ORDER BY end_us, begin_us, result_us"""
-COUNT_TAIL: Final = "SELECT count(*) FROM tail WHERE track_id = ? AND end_us BETWEEN ? AND ?"
 
 FEW_KEYS: Final = 16
 """Up to this many keys are looked up one by one."""
