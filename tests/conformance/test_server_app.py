@@ -149,8 +149,8 @@ def operation(request: Request) -> str:
     return request.path.partition("/")[0] or "root"
 
 
-DOOR: Door[Fake] = Door("fake", ("GET", "POST"), handle, render_error, operation)
-OTHER: Door[Fake] = Door("readonly", ("GET",), handle, render_error, operation)
+DOOR: Door[Fake] = Door("fake", ("GET", "POST"), handle, render_error, operation, {})
+OTHER: Door[Fake] = Door("readonly", ("GET",), handle, render_error, operation, {})
 
 
 class FakeAccess:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from thalweg.domain.access import Principal, Role
+from thalweg.domain.access import SERVER, Principal, Resource, Role
 from thalweg.domain.errors import PermissionDenied, Unauthenticated
 
 
@@ -26,18 +26,19 @@ LEAST_ROLE: Final = {
 }
 
 
-def may(principal: Principal, action: Action) -> bool:
-    """Whether the caller's role permits the action."""
-    return principal.role >= LEAST_ROLE[action]
+def may(principal: Principal, action: Action, resource: Resource = SERVER) -> bool:
+    """Whether the caller may do this to that. A dataset that is not public is closed to anonymous callers."""
+    return principal.role >= LEAST_ROLE[action] and (resource.public or not principal.is_anonymous)
 
 
-def require(principal: Principal, action: Action) -> None:
+def require(principal: Principal, action: Action, resource: Resource = SERVER) -> None:
     """Nothing if the caller may do it.
 
     raises  Unauthenticated for an anonymous caller who may not: credentials may help;
-            PermissionDenied for a known one
+            PermissionDenied for a known one. For a dataset the caller may not read, a door says NotFound instead,
+            as for one that is not there: ask ``may`` with READ first
     """
-    if principal.role >= LEAST_ROLE[action]:
+    if may(principal, action, resource):
         return
     if not principal.name:
         raise Unauthenticated(f"Credentials are needed to {action.value}.")

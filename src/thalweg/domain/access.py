@@ -35,6 +35,24 @@ ROLE_NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Resource:
+    """What is acted on: the server as a whole, a workspace, or one dataset in it.
+
+    workspace_id  0: the server as a whole
+    kind, id      of the dataset: ``procedure``, ``offering``, ``layer``, ``table``, ``stream``; empty and 0: none
+    public        False: a dataset for those alone who hold a role for it, its workspace or the server
+    """
+
+    workspace_id: int = 0
+    kind: str = ""
+    id: int = 0
+    public: bool = True
+
+
+SERVER: Final = Resource()
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """Who makes a request; ``name`` is empty for anonymous."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from thalweg.auth.policy import Action
 from thalweg.doors.http import Deferred, Request, Response
 
 S = TypeVar("S")
@@ -22,6 +23,8 @@ class Door(Generic[S]):
     render_error  any exception → the protocol's error document. An exception that is no ThalwegError is answered
                   without its text, by request id alone; the server has logged it
     operation     the operation's name for metrics and logs, from a request; cheap, never fails
+    operations    every operation the door has, by the name that ``operation`` gives, with what the caller has to be
+                  permitted to do; ``handle`` goes by the same table
     """
 
     name: str
@@ -29,4 +32,5 @@ class Door(Generic[S]):
     handle: Callable[[Request, S], Response | Deferred]
     render_error: Callable[[Request, Exception], Response]
     operation: Callable[[Request], str]
+    operations: Mapping[str, Action]
     conformance: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ def make_door(settings: Settings) -> Door[Services]:
         handle=handle.handle,
         render_error=answer_error,
         operation=naming.operation,
+        operations=handle.OPERATIONS,
         conformance=PROFILES,
     )
 

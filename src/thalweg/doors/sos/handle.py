@@ -38,12 +38,25 @@ from thalweg.services.places import place_test
 from thalweg.services.services import Services
 
 ACTIONS: Final = {
+    InsertObservation10: Action.INSERT,
     InsertObservation20: Action.INSERT,
     RegisterSensor: Action.REGISTER,
     InsertSensor: Action.REGISTER,
     DeleteSensor: Action.REGISTER,
 }
 """What the caller has to be permitted to do; READ for all others."""
+OPERATIONS: Final = {
+    "GetCapabilities": Action.READ,
+    "DescribeSensor": Action.READ,
+    "GetObservation": Action.READ,
+    "GetObservationById": Action.READ,
+    "GetFeatureOfInterest": Action.READ,
+    "InsertObservation": Action.INSERT,
+    "RegisterSensor": Action.REGISTER,
+    "InsertSensor": Action.REGISTER,
+    "DeleteSensor": Action.REGISTER,
+}
+"""The same by the standards' names."""
 MAX_QUERY_NODES: Final = 100_000
 """Most elements and attributes of callers who may not insert: a question names at most 10,000 things of each kind, and
 a million nodes take 130 MB, which nobody unknown should make each thread of a worker hold."""
