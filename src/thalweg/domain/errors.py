@@ -80,5 +80,9 @@ class StoreUnavailable(ThalwegError):
         self.retry_after_s = retry_after_s
 
 
+class TooManyTries(StoreUnavailable):
+    """Passwords were tried too often. Where a door knows no better it is a 503 with a time to wait, else a 429."""
+
+
 class DamagedData(ThalwegError):
     """Stored bytes fail their checksum. Named, never served; everything else goes on."""

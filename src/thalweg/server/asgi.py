@@ -16,15 +16,24 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from thalweg.auth.credentials import CHALLENGE
-from thalweg.auth.policy import Action, may
+from thalweg.auth.policy import Action, may_somewhere
 from thalweg.domain.access import Principal, Role
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, RESERVED_WORKSPACE_NAMES
-from thalweg.domain.errors import AlreadyExists, DamagedData, StoreUnavailable, ThalwegError, Unauthenticated
+from thalweg.domain.errors import (
+    AlreadyExists,
+    DamagedData,
+    StoreUnavailable,
+    ThalwegError,
+    TooManyTries,
+    Unauthenticated,
+)
 from thalweg.doors.door import Door
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.server.body import Budget, ClientGone, decode_body, read_body
+from thalweg.server.callers import PRIVATE, Callers, address_of
 from thalweg.server.contract import AsgiCallable, Authenticator, Message, Receive, Scope, Send
 from thalweg.server.logs import AccessLog
+from thalweg.server.metrics import Metrics
 from thalweg.server.pool import Bridge, Pool, release_memory
 from thalweg.server.reply import SECURITY_HEADERS, BrokenOff, Reply
 from thalweg.settings import Settings
@@ -66,11 +75,11 @@ class Asgi:
         access: Authenticator,
         settings: Settings,
         pages: AsgiCallable,
+        metrics: Metrics | None = None,
     ) -> None:
         self._doors = {door.name: door for door in doors}
         self._methods = {door.name: frozenset(door.methods) for door in doors}
         self._services = services
-        self._access = access
         self._settings = settings
         self._pages = pages
         self._base_url = settings.base_url
@@ -78,7 +87,6 @@ class Asgi:
             f"/{name}": Target(door, DEFAULT_WORKSPACE, "", f"{self._base_url}/{name}")
             for name, door in self._doors.items()
         }
-        self._anonymous = access.quick("")
         self._bridge = Bridge()
         timeout_s = settings.request_timeout_s
         self._pool = Pool(
@@ -92,6 +100,8 @@ class Asgi:
             queue=settings.max_pool_queue,
             timeout_s=settings.login_wait_s,
         )
+        self._callers = Callers(access, self._logins, settings)
+        self._metrics = metrics
         self._budget = Budget(settings.max_bodies_bytes)
         self._log = AccessLog(settings.log_format) if settings.access_log else None
         self._prefix = secrets.token_hex(4) + "-"
@@ -134,13 +144,14 @@ class Asgi:
             target.base_url,
             _NOBODY,
             request_id,
+            address_of(scope),
         )
         door = target.door
         status = 0
         try:
             if request.method in self._methods[door.name]:
                 try:
-                    response = await self._answer(door, request, headers, receive)
+                    response = await self._answer(door, request, headers, receive, common)
                     await reply.send(response)
                 except (ClientGone, BrokenOff):
                     raise
@@ -161,10 +172,14 @@ class Asgi:
             if len(request.body) > _RELEASE_BYTES:
                 request.body = b""
                 self._release_memory()
+        seconds = perf_counter() - started
+        operation = self._operation(door, request)
+        if self._metrics is not None:
+            self._metrics.add(door.name, operation, status or reply.status, seconds)
         if self._log is not None:
             self._log.add(
-                method, door.name, self._operation(door, request), status or reply.status, reply.size,
-                perf_counter() - started, request_id, request.principal.name,
+                method, door.name, operation, status or reply.status, reply.size, seconds, request_id,
+                request.principal.name,
             )  # fmt: skip
 
     # ------------------------------------------------------------ path
@@ -187,18 +202,25 @@ class Asgi:
     # ------------------------------------------------------------ request
 
     async def _answer(
-        self, door: Door[Any], request: Request, headers: dict[bytes, bytes], receive: Receive
+        self,
+        door: Door[Any],
+        request: Request,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        common: list[tuple[bytes, bytes]],
     ) -> Response:
         """Caller, body, handling. Raises what any of them raises."""
-        authorization = headers.get(b"authorization")
-        if authorization is None and self._anonymous is not None:
-            principal = self._anonymous
-        else:
-            principal = await self._login(authorization or b"")
+        principal = self._callers.known(headers, request.method, door.credentials)
+        if principal is None:
+            principal = await self._callers.of(
+                headers, request.method, door.credentials, request.address, request.request_id
+            )
         request.principal = principal
+        if principal.via == "session":
+            common += PRIVATE
         if b"content-length" in headers or b"transfer-encoding" in headers:
             settings = self._settings
-            limit = settings.max_bulk_body_bytes if may(principal, Action.INSERT) else settings.max_body_bytes
+            limit = settings.max_bulk_body_bytes if may_somewhere(principal, Action.INSERT) else settings.max_body_bytes
             request.body = await read_body(receive, headers, limit, self._budget)
             if b"content-encoding" in headers and request.body:
                 body = await self._pool.run(decode_body, request.body, headers[b"content-encoding"], limit)
@@ -231,13 +253,6 @@ class Asgi:
         except StoreUnavailable:
             # The pool is closed: the process ends.
             pass
-
-    async def _login(self, authorization: bytes) -> Principal:
-        text = authorization.decode("latin-1")
-        principal = self._access.quick(text)
-        if principal is None:
-            principal = await self._logins.run(self._access.authenticate, text)
-        return principal
 
     async def _durable(self, deferred: Deferred) -> Response:
         timeout_s = self._settings.request_timeout_s
@@ -274,7 +289,10 @@ class Asgi:
         names = {name.lower() for name, _ in response.headers}
         if response.status == 401 and "www-authenticate" not in names:
             response.headers.append(("WWW-Authenticate", CHALLENGE))
-        if response.status == 503 and "retry-after" not in names:
+        if response.status == 503 and isinstance(error, TooManyTries):
+            # A door that does not know it says that the server is busy.
+            response.status = 429
+        if response.status in (429, 503) and "retry-after" not in names:
             wait_s = error.retry_after_s if isinstance(error, StoreUnavailable) else 1
             response.headers.append(("Retry-After", str(wait_s)))
         return response
@@ -291,7 +309,7 @@ class Asgi:
         if b"access-control-request-method" in headers and self._cors(headers.get(b"origin", b"")):
             response.headers += [
                 ("Access-Control-Allow-Methods", allow),
-                ("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match"),
+                ("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, X-CSRF-Token"),
                 ("Access-Control-Max-Age", "600"),
             ]
         return response
@@ -330,8 +348,7 @@ class Asgi:
         scope["request_id"] = request_id
         principal = _NOBODY
         try:
-            authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            principal = await self._login(authorization)
+            principal = await self._callers.of_page(scope, request_id)
             scope["principal"] = principal
             await self._pages(scope, receive, sending)
         except Exception as error:
@@ -340,6 +357,8 @@ class Asgi:
             elif not isinstance(error, ThalwegError):
                 # The pages have answered already and hand the error on for the log.
                 logger.error("request %s failed", request_id, exc_info=error)
+        if self._metrics is not None:
+            self._metrics.add("web", "page", status, perf_counter() - started)
         if self._log is not None:
             path = scope["path"][:200]
             self._log.add(
@@ -352,6 +371,9 @@ class Asgi:
         if isinstance(error, Unauthenticated):
             status, text = 401, error.message
             extra.append((b"www-authenticate", CHALLENGE.encode("ascii")))
+        elif isinstance(error, TooManyTries):
+            status, text = 429, error.message
+            extra.append((b"retry-after", b"%d" % error.retry_after_s))
         elif isinstance(error, StoreUnavailable):
             status, text = 503, error.message
             extra.append((b"retry-after", b"%d" % error.retry_after_s))

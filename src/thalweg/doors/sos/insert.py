@@ -12,14 +12,14 @@ from concurrent.futures import Future
 import numpy as np
 from lxml import etree
 
-from thalweg.domain.access import Principal
+from thalweg.auth.policy import Action, require
 from thalweg.domain.blocks import Block
 from thalweg.domain.catalogue import Feature, Procedure
 from thalweg.domain.errors import InvalidParameter, MissingParameter, NotFound
 from thalweg.domain.observations import Insertion, OnDuplicate, Receipt, observation_id
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
-from thalweg.doors.http import Deferred, Response
+from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.sos.elements import href_of, local_name
 from thalweg.doors.sos.places_input import PARAMETER as FEATURE
 from thalweg.doors.sos.places_input import feature_of
@@ -34,10 +34,11 @@ MAX_IDS = 1000
 
 
 def insert_observation_10(
-    asked: InsertObservation10, services: Services, catalogue: Catalogue, principal: Principal
+    asked: InsertObservation10, services: Services, catalogue: Catalogue, request: Request
 ) -> Response | Deferred:
     """Store the rows of one om:Observation; answers with the ids of the observations."""
     procedure = _procedure(asked.assigned_sensor_id, catalogue)
+    require(request.principal, Action.INSERT, catalogue.resource_of(procedure))
     parts = {local_name(part): part for part in asked.observation}
     named = parts.get("procedure")
     if named is not None:
@@ -80,7 +81,9 @@ def insert_observation_10(
         OnDuplicate.REPLACE if asked.force else OnDuplicate.REFUSE,
         closed(*sampling) if asked.force and sampling is not None else None,
     )
-    future: Future[list[Receipt]] = services.observe.insert(catalogue, (insertion,), principal)
+    future: Future[list[Receipt]] = services.observe.insert(
+        catalogue, (insertion,), request.actor("sos", "InsertObservation")
+    )
     return Deferred(future, lambda receipts: _answer(ids_of(receipts, (insertion,))), repeatable=feature.id == 0)
 
 
