@@ -107,15 +107,18 @@ STORE_FIGURES: Final = (
     ("reopened_total", "reopened", "counter", "Times that a writer came back after an I/O error."),
 )
 """Name, attribute of StoreFigures, type and sentence."""
-DOOR_NAMES: Final = ("sos",)
+DOOR_NAMES: Final = ("sos", "ckan")
 """First path parts of ``all_doors``, for those who need no more than that: importing a door takes half a second."""
+
+DOOR_PATHS: Final = {"ckan": "api/3/action"}
+"""Where doors answer that do not by their name."""
 
 
 def all_doors(settings: Settings) -> list[Door[Any]]:
     """Every protocol that is served, in the order of the start page."""
-    from thalweg.doors import sos
+    from thalweg.doors import ckan, sos
 
-    return [sos.make_door(settings)]
+    return [sos.make_door(settings), ckan.make_door(settings)]
 
 
 def open_store(url: str, *, create: bool = True, settings: Settings | None = None) -> Store:
@@ -205,7 +208,7 @@ def serve(settings: Settings, say: Callable[[str], None], *, also: Callable[[Set
         say(f"Thalweg serves {settled.store} with {settled.workers} worker{'s' if settled.workers > 1 else ''}:")
         say(f"  {settled.base_url}/")
         for name in DOOR_NAMES:
-            say(f"  {settled.base_url}/{name}")
+            say(f"  {settled.base_url}/{DOOR_PATHS.get(name, name)}")
         if not settled.public_url and settled.listens_on_all:
             say(f"Links in answers begin with {settled.base_url}; set public_url to the address clients use.")
         if also is not None:

@@ -174,6 +174,15 @@ class Settings:
         choices=("ogc", "200"),
     )  # fmt: skip
 
+    ckan_rows_max: int = setting(
+        32_000, "records", "Most records of one datastore_search; more are to be asked for in pages or as a dump.",
+        at_least=1, at_most=1_000_000,
+    )  # fmt: skip
+    ckan_max_records: int = setting(
+        100_000, "records", "Most records that one datastore_create or datastore_upsert may write.",
+        at_least=1, at_most=1_000_000,
+    )  # fmt: skip
+
     request_timeout_s: float = setting(
         60.0, "s", "Longest time until an answer begins; the client then gets 503.", at_least=0.1, at_most=3600
     )

@@ -57,6 +57,7 @@ class Row:
     send     makes it for a target; the number is another one each time, for what may be sent only once
     allowed  statuses of the answer to who may do it
     changes  whether it changes the target, so that each caller needs a fresh one
+    of_group  whether it is about what the dataset belongs to, so that a role for the dataset alone does not do
     """
 
     operation: str
@@ -64,6 +65,7 @@ class Row:
     aim: Aim = Aim.DATASET
     allowed: tuple[int, ...] = (200,)
     changes: bool = False
+    of_group: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class DoorRows:
     make     registers a dataset of that name in a workspace, public or not, and gives it as a target
     absent   what a target of that name would be, had it been made
     unknown  statuses by which the door says that there is no such dataset
+    everywhere  whether lists are of all workspaces, so that a role in any of them is one to be answered by
+    anonymous  status by which callers without credentials are refused: 403 where clients take 401 for a fault
+    hidden   empty: of a dataset that may not be read the door says the same as of none; else statuses by which it says
+             that there is one, and nothing of what it is
     """
 
     door: str
@@ -80,3 +86,6 @@ class DoorRows:
     absent: Callable[[str, str], Target]
     rows: tuple[Row, ...]
     unknown: tuple[int, ...] = (404,)
+    everywhere: bool = False
+    anonymous: int = 401
+    hidden: tuple[int, ...] = ()

@@ -215,18 +215,22 @@ def _wrong(
 ) -> str:
     """What is wrong with an answer; empty: nothing."""
     held = Role.NOTHING if caller is None else caller.holds(row.aim)
+    if row.of_group and caller is not None and caller.place == "dataset":
+        held = Role.NOTHING
     everybody = world.anonymous
     # A dataset's own visibility does not count where something new is made.
     effective = max(held, everybody) if public or row.aim is Aim.WORKSPACE else held
     reads = effective >= Role.VIEWER
     permitted = effective >= NEEDS[action]
-    refusal = 401 if caller is None else 403
+    refusal = rows.anonymous if caller is None else 403
     if row.aim is Aim.LISTING:
         # Whoever may read nothing at all is refused; else the answer shows exactly what may be read.
         shown = [secret for secret in target.secrets if secret in answer.text]
         if not reads and shown:
             return f"shows {shown}"
-        reads_something = everybody >= Role.VIEWER or (caller is not None and _reads_something(caller))
+        reads_something = everybody >= Role.VIEWER or (
+            caller is not None and (_reads_something(caller) or (rows.everywhere and caller.role > Role.NOTHING))
+        )
         if reads_something and answer.status_code not in row.allowed:
             return "should be answered"
         if not reads_something and answer.status_code != refusal:
@@ -244,6 +248,9 @@ def _wrong(
         return ""
     if reads or row.aim is Aim.WORKSPACE:
         return "" if answer.status_code == refusal else f"should be {refusal}"
+    if rows.hidden:
+        shown = [secret for secret in target.secrets if secret in answer.text]
+        return f"shows {shown}" if shown else "" if answer.status_code in rows.hidden else f"should be {rows.hidden}"
     # Not readable: whatever is said, it is what would be said of nothing.
     if said is None or _plain(answer, target) != _plain(said, missing):
         return f"should be as for one that is not there, {said and said.text[:300]}"

@@ -214,4 +214,4 @@ class AuditQuery:
     limit: int = 1000
 
 
-DATASET_KINDS: Final = ("procedure", "offering", "layer", "table", "stream")
+DATASET_KINDS: Final = ("procedure", "offering", "layer", "package", "table", "stream")

@@ -37,6 +37,7 @@ from thalweg.domain.catalogue import (
 )
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
 from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.tables import TableStore
 from thalweg.domain.time import ALL_TIME, Interval
 
 MAX_BLOCK_ROWS: Final = 8_192
@@ -393,5 +394,5 @@ class MaintenanceStore(Protocol):
         ...
 
 
-class Store(CatalogueStore, ObservationStore, AccessStore, MaintenanceStore, Protocol):
+class Store(CatalogueStore, ObservationStore, TableStore, AccessStore, MaintenanceStore, Protocol):
     """All that a back end does."""

@@ -36,6 +36,9 @@ class Door(Generic[S]):
     operations    every operation the door has, by the name that ``operation`` gives, with what the caller has to be
                   permitted to do; ``handle`` goes by the same table
     credentials   how its clients say who they are
+    roots         first path parts that it answers at instead of its name, without any workspace before them: paths
+                  that its clients take for granted. ``Request.path`` is then the whole path, and ``base_url`` the
+                  server's
     """
 
     name: str
@@ -46,3 +49,4 @@ class Door(Generic[S]):
     operations: Mapping[str, Action]
     conformance: tuple[str, ...] = ()
     credentials: Credentials = Credentials.STANDARD
+    roots: tuple[str, ...] = ()

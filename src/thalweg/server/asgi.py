@@ -77,7 +77,8 @@ class Asgi:
         pages: AsgiCallable,
         metrics: Metrics | None = None,
     ) -> None:
-        self._doors = {door.name: door for door in doors}
+        self._doors = {door.name: door for door in doors if not door.roots}
+        self._rooted = {root: door for door in doors for root in door.roots}
         self._methods = {door.name: frozenset(door.methods) for door in doors}
         self._services = services
         self._settings = settings
@@ -87,6 +88,8 @@ class Asgi:
             f"/{name}": Target(door, DEFAULT_WORKSPACE, "", f"{self._base_url}/{name}")
             for name, door in self._doors.items()
         }
+        for root, door in self._rooted.items():
+            self._roots[f"/{root}"] = Target(door, DEFAULT_WORKSPACE, root, self._base_url)
         self._bridge = Bridge()
         timeout_s = settings.request_timeout_s
         self._pool = Pool(
@@ -190,6 +193,9 @@ class Asgi:
         if len(parts) < 3:
             return None
         first, second = parts[1], parts[2]
+        door = self._rooted.get(first)
+        if door is not None:
+            return Target(door, DEFAULT_WORKSPACE, path[1:], self._base_url)
         door = self._doors.get(first)
         if door is not None:
             return Target(door, DEFAULT_WORKSPACE, "/".join(parts[2:]), f"{self._base_url}/{first}")

@@ -8,6 +8,7 @@ from thalweg.domain.store import Store
 from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
 from thalweg.services.observe import Observe
+from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
 
@@ -18,8 +19,9 @@ class Services:
     observe: Observe
     catalogue: CatalogueService
     access: Access
+    tables: TableService
     settings: Settings
 
     @staticmethod
     def over(store: Store, settings: Settings) -> Services:
-        return Services(Observe(store), CatalogueService(store), Access(store, settings), settings)
+        return Services(Observe(store), CatalogueService(store), Access(store, settings), TableService(store), settings)

@@ -22,10 +22,12 @@ class Example:
 @dataclass(frozen=True, slots=True)
 class Presentation:
     """A door as the start page shows it. ``examples`` gets the door's address, the catalogue and a procedure with
-    observations, if there is one."""
+    observations, if there is one. ``path``: of a door that answers elsewhere than at its name, and for all workspaces
+    together."""
 
     title: str
     examples: Callable[[str, Catalogue, Procedure | None], list[Example]]
+    path: str = ""
 
 
 def _sos(address: str, catalogue: Catalogue, procedure: Procedure | None) -> list[Example]:
@@ -82,7 +84,15 @@ def _sos(address: str, catalogue: Catalogue, procedure: Procedure | None) -> lis
     return examples
 
 
+def _ckan(address: str, catalogue: Catalogue, procedure: Procedure | None) -> list[Example]:
+    return [
+        Example("Names of the datasets", f"{address}/package_list"),
+        Example("All tables", f"{address}/datastore_search?resource_id=_table_metadata"),
+    ]
+
+
 PRESENTATIONS: Final[Mapping[str, Presentation]] = {
     "sos": Presentation("Sensor Observation Service 1.0 and 2.0 (SOS)", _sos),
+    "ckan": Presentation("CKAN Action API: datasets and tables (DataStore)", _ckan, "api/3/action"),
 }
 """By name of door; a door not listed is shown by name and address alone."""

@@ -182,22 +182,31 @@ class Pages:
     def _made_start(self, catalogues: list[Catalogue], others: list[Workspace]) -> str:
         return self._templates.get_template("start.html").render(
             sections=[self._section(catalogue) for catalogue in catalogues],
-            others=[(_heading(w), [self._address(w, door) for door in self._doors]) for w in others[:_MAX_LISTED]],
+            others=[(_heading(w), [address for _, address in self._addresses(w)]) for w in others[:_MAX_LISTED]],
             left_out=max(0, len(others) - _MAX_LISTED),
             account=f"{self._base_url}/account",
         )
 
-    def _address(self, workspace: Workspace, door: str) -> str:
-        prefix = "" if workspace.name == DEFAULT_WORKSPACE else "/" + quote(workspace.name, safe="")
-        return f"{self._base_url}{prefix}/{door}"
+    def _addresses(self, workspace: Workspace) -> list[tuple[str, str]]:
+        """Name and address of each door of a workspace; those with paths of their own are shown once, with the
+        default one."""
+        is_default = workspace.name == DEFAULT_WORKSPACE
+        prefix = "" if is_default else "/" + quote(workspace.name, safe="")
+        found = []
+        for door in self._doors:
+            path = PRESENTATIONS[door].path if door in PRESENTATIONS else ""
+            if not path:
+                found.append((door, f"{self._base_url}{prefix}/{door}"))
+            elif is_default:
+                found.append((door, f"{self._base_url}/{path}"))
+        return found
 
     def _section(self, catalogue: Catalogue) -> _Section:
         workspace = catalogue.workspace
         extents = self._services.catalogue.extents(catalogue)
         shown = _procedure_to_show(catalogue, extents)
         services = []
-        for name in self._doors:
-            address = self._address(workspace, name)
+        for name, address in self._addresses(workspace):
             presentation = PRESENTATIONS.get(name)
             if presentation is None:
                 services.append(_Service(name, address, []))

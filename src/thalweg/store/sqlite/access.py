@@ -246,6 +246,8 @@ def _raise(tx: Transaction, grant: Grant) -> None:
 _NAMES: Final = {
     "procedure": "SELECT identifier FROM procedure WHERE workspace_id = ? AND id = ?",
     "offering": "SELECT identifier FROM offering WHERE workspace_id = ? AND id = ?",
+    "package": "SELECT name FROM package WHERE workspace_id = ? AND id = ?",
+    "table": "SELECT uuid FROM package_resource WHERE workspace_id = ? AND id = ?",
 }
 _WORKSPACE: Final = "SELECT name FROM workspace WHERE id = ?"
 

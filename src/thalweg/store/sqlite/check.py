@@ -29,6 +29,7 @@ from thalweg.store.sqlite.ranges import (
 )
 from thalweg.store.sqlite.reading import STATE
 from thalweg.store.sqlite.states import column_count, track_state
+from thalweg.store.sqlite.table_check import check_tables, refresh_words
 
 TRACKS: Final = "SELECT id FROM track WHERE id > ? ORDER BY id LIMIT 200"
 TRACK: Final = """
@@ -60,13 +61,17 @@ def check(readers: Readers) -> Iterator[Finding]:
     try:
         yield from _check_file(readers)
         yield from _check_tracks(readers)
+        yield from check_tables(readers)
     except DamagedData as error:
         # Damage at which not even the lists can be read.
         yield Finding(FILE, error.message)
 
 
 def _check_file(readers: Readers) -> Iterator[Finding]:
-    for (message,) in readers.rows("PRAGMA integrity_check(100)"):
+    with readers.mine().snapshot():
+        refresh_words(readers.mine().rows)
+        messages = readers.rows("PRAGMA integrity_check(100)")
+    for (message,) in messages:
         if message != "ok":
             yield Finding(FILE, str(message))
     for table, rowid, parent, _ in readers.rows("PRAGMA foreign_key_check"):

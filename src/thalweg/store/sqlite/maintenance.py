@@ -20,6 +20,8 @@ from thalweg.store.sqlite.lease import Lease
 from thalweg.store.sqlite.repeated import RepeatedLog
 from thalweg.store.sqlite.sealing import ALL_TRACKS, DUE_ROWS, DUE_TRACKS, IDLE_ROWS, IDLE_US, seal_step
 from thalweg.store.sqlite.states import unpack_series
+from thalweg.store.sqlite.table_shape import REMOVALS as TABLE_REMOVALS
+from thalweg.store.sqlite.table_shape import removal_step as table_removal_step
 from thalweg.store.sqlite.writer import Writer
 
 SWEEP_S: Final = 5.0
@@ -69,6 +71,7 @@ class Maintenance:
         self._may_truncate = False
         self._swept_version = -1
         self._swept_s = -IDLE_SWEEP_S
+        self._tables_version = -1
         self._damaged: set[int] = set()
 
     # -------------------------------------------------------------- rounds
@@ -87,7 +90,8 @@ class Maintenance:
     def _round(self) -> None:
         version = self._version()
         due = self._due(version)
-        if not due and version == self._checkpointed_version:
+        parts = self._parts_gone(version)
+        if not due and not parts and version == self._checkpointed_version:
             if self._may_truncate and _size(self._files.beside("-wal")) > QUIET_WAL_BYTES:
                 # Nothing was written since the last round: the log need not keep the length of its busiest hour.
                 self._writer.submit_alone(_truncate_log).result()
@@ -105,6 +109,7 @@ class Maintenance:
                 self._swept_s = -IDLE_SWEEP_S
                 break
             self.seal_track(track_id, everything=False)
+        self._remove_parts(parts, stop_s)
         self._reserve.keep()
         version = self._version()
         if self._checkpoint():
@@ -118,6 +123,24 @@ class Maintenance:
             return []
         self._swept_s, self._swept_version = time.monotonic(), version
         return [track_id for track_id in self._due_tracks() if track_id not in self._damaged]
+
+    def _parts_gone(self, version: int) -> list[tuple[int, int]]:
+        """Parts of tables whose records are still to be removed, looked for when something was written."""
+        if version == self._tables_version:
+            return []
+        self._tables_version = version
+        return [(part, table_id) for part, table_id in self._readers.rows(TABLE_REMOVALS)]
+
+    def _remove_parts(self, parts: list[tuple[int, int]], stop_s: float) -> None:
+        for part, table_id in parts:
+            while self._writer.submit(
+                lambda tx, part=part, table_id=table_id: table_removal_step(tx, part, table_id),  # type: ignore[misc]
+                frees_space=True,
+            ).result():
+                self.relieve()
+                if time.monotonic() > stop_s:
+                    # More of it in the next round, which the steps' own commits bring about.
+                    return
 
     def _due_tracks(self) -> list[int]:
         idle_since_us = time.time_ns() // 1000 - IDLE_US

@@ -47,13 +47,14 @@ from thalweg.store.sqlite.maintenance import Maintenance
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
 from thalweg.store.sqlite.states import SELECT_STATE
+from thalweg.store.sqlite.table_part import TablePart
 from thalweg.store.sqlite.writer import LOCK_TIMEOUT_S, MAX_QUEUE, Transaction, Writer
 from thalweg.store.sqlite.writing import Prepared, insert, read_state
 
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore:
+class SqliteStore(TablePart):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -68,6 +69,7 @@ class SqliteStore:
         self._observations = ObservationReader(self._readers)
         self._access = AccessReader(self._readers)
         self._maintenance = Maintenance(files, self._readers, self._writer)
+        self._open_tables(self._readers, self._writer, self._maintenance.relieve)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])
 
     # -------------------------------------------------------------- catalogue

@@ -1,0 +1,211 @@
+"""Packages, resources and tables as callers may see and change them, whatever the protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Final
+
+from thalweg.auth.policy import Action, may, require
+from thalweg.domain.access import Actor, Principal, Resource, Role, Scope
+from thalweg.domain.catalogue import Workspace
+from thalweg.domain.errors import InvalidParameter, NotFound, PermissionDenied
+from thalweg.domain.store import Store
+from thalweg.domain.table_values import Cell
+from thalweg.domain.tables import (
+    Condition,
+    Method,
+    Package,
+    Search,
+    Table,
+    TableChange,
+    TableFigures,
+    TableQuery,
+    Written,
+)
+
+MAX_DOCUMENT_BYTES: Final = 200_000
+"""Longest description of a package or resource, as JSON: it is read as a whole each time it is shown."""
+_NAME: Final = re.compile(r"[a-z0-9_-]{2,100}", re.ASCII)
+
+
+class TableService:
+    """The tables of one store. Every call that is given a caller asks first what that one may do.
+
+    raises  NotFound for what is not there; PermissionDenied or Unauthenticated for what is, and may not be read:
+            CKAN's clients tell the two apart
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # -------------------------------------------------------------- rights
+
+    def resource_of(self, table: Table) -> Resource:
+        """A table for questions of policy: what is granted on its package holds for it, too."""
+        return self._resource(table.workspace_id, "table", table.id, table.public, ("package", table.package_id))
+
+    def resource_of_package(self, package: Package) -> Resource:
+        return self._resource(package.workspace_id, "package", package.id, package.public and package.active)
+
+    def workspace_resource(self, workspace: Workspace) -> Resource:
+        return self._store.catalogue(workspace.id).resource
+
+    def _resource(
+        self, workspace_id: int, kind: str, number: int, public: bool, within: tuple[str, int] | None = None
+    ) -> Resource:
+        catalogue = self._store.catalogue(workspace_id)
+        found = catalogue.dataset(kind, number, public=public)
+        if within is None:
+            return found
+        guests = found.guests
+        if catalogue.guests:
+            guests = max(guests, catalogue.guests.get(Scope(workspace_id, *within), Role.NOTHING))
+        return Resource(workspace_id, kind, number, found.public, guests, (within,))
+
+    def require_something(self, principal: Principal, visible: Mapping[str, Workspace]) -> None:
+        """Refuse a caller who may read nothing at all. ``visible``: the workspaces there is something in for it."""
+        if not visible:
+            require(principal, Action.READ)
+            raise PermissionDenied("There is nothing here that may be read.")
+
+    # -------------------------------------------------------------- packages
+
+    def package(self, key: str, principal: Principal, action: Action = Action.READ) -> Package:
+        """By UUID or name, if the caller may do that to it. One that may be read for a single table of it is found."""
+        package = self._store.package(key)
+        resource = self.resource_of_package(package)
+        if not may(principal, Action.READ, resource) and not self.tables(package, principal):
+            require(principal, Action.READ, resource)
+        if not package.active and not may(principal, Action.REGISTER, resource):
+            raise NotFound("id", f"Package {key[:200]!r} was not found.")
+        if action is not Action.READ:
+            require(principal, action, resource)
+        return package
+
+    def packages(self, principal: Principal) -> list[Package]:
+        """Those that the caller may read, by name."""
+        return [
+            package
+            for package in self._store.packages()
+            if package.active
+            and (
+                may(principal, Action.READ, self.resource_of_package(package)) or self._has_granted(package, principal)
+            )
+        ]
+
+    def _has_granted(self, package: Package, principal: Principal) -> bool:
+        """Whether a table of a package that may not be read as a whole may be: only looked at where single tables are
+        granted at all."""
+        guests = self._store.catalogue(package.workspace_id).guests
+        granted = any(
+            scope.kind == "table" and scope.workspace_id == package.workspace_id
+            for scopes in (principal.grants, guests)
+            for scope in scopes
+        )
+        return granted and bool(self.tables(package, principal))
+
+    def put_package(
+        self, package: Package, resources: Sequence[Table], principal: Principal, workspace: Workspace, by: Actor
+    ) -> Future[Package]:
+        """Create a package. Raises InvalidParameter naming the field; from the future AlreadyExists (``name``)."""
+        require(principal, Action.REGISTER, self.workspace_resource(workspace))
+        if not _NAME.fullmatch(package.name):
+            raise InvalidParameter(
+                "name", "Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_, 2 to 100"
+            )
+        check_document(package.document)
+        for resource in resources:
+            check_document(resource.document)
+        return self._store.put_package(replace(package, workspace_id=workspace.id), resources, by=by)
+
+    def delete_package(self, key: str, principal: Principal, by: Actor) -> Future[Package]:
+        """Take a package out of sight; it can be purged."""
+        package = self.package(key, principal, Action.REGISTER)
+        return self._store.put_package(replace(package, active=False), by=by)
+
+    def purge_package(self, key: str, principal: Principal, by: Actor) -> Future[None]:
+        package = self.package(key, principal, Action.REGISTER)
+        return self._store.purge_package(package.id, by=by)
+
+    # -------------------------------------------------------------- resources and tables
+
+    def table(self, key: str, principal: Principal, action: Action = Action.READ) -> Table:
+        """A resource by UUID or alias, whether it has a table or not, if the caller may do that to it."""
+        table = self._store.table(key)
+        resource = self.resource_of(table)
+        require(principal, Action.READ, resource)
+        if action is not Action.READ:
+            require(principal, action, resource)
+        return table
+
+    def active_table(self, key: str, principal: Principal, action: Action = Action.READ) -> Table:
+        """The same; NotFound for a resource without a table."""
+        table = self.table(key, principal, action)
+        if not table.active:
+            raise NotFound("resource_id", f'Resource "{key[:200]}" was not found.')
+        return table
+
+    def tables(self, package: Package, principal: Principal) -> list[Table]:
+        """The resources of a package that the caller may read, in order."""
+        return [t for t in self._store.tables(package.id) if may(principal, Action.READ, self.resource_of(t))]
+
+    def active_tables(self, principal: Principal) -> list[Table]:
+        return [t for t in self._store.active_tables() if may(principal, Action.READ, self.resource_of(t))]
+
+    def put_resource(self, table: Table, by: Actor) -> Future[Table]:
+        """The caller has been asked for at the package. Raises InvalidParameter."""
+        check_document(table.document)
+        return self._store.put_resource(table, by=by)
+
+    def package_of(self, table: Table) -> Package:
+        """The package of a resource that the caller may read."""
+        return self._store.package_with(table.package_id)
+
+    def delete_resource(self, table: Table, by: Actor) -> Future[None]:
+        return self._store.delete_resource(table.id, by=by)
+
+    def alter(
+        self, table: Table, change: TableChange, records: Sequence[Any], method: Method, by: Actor
+    ) -> Future[Written]:
+        check_document(table.document)
+        return self._store.alter_table(table, change, records, method=method, by=by)
+
+    def write(
+        self, table: Table, method: Method, records: Sequence[Any], *, dry_run: bool, by: Actor
+    ) -> Future[Written]:
+        return self._store.write_records(table, method, records, dry_run=dry_run, by=by)
+
+    def delete_records(
+        self, table: Table, where: Condition, *, keep: int, by: Actor
+    ) -> tuple[int, list[tuple[Cell, ...]]]:
+        """May take long: to be called from a thread."""
+        return self._store.delete_records(table, where, keep=keep, by=by)
+
+    def drop(self, table: Table, by: Actor) -> Future[None]:
+        return self._store.drop_table(table, by=by)
+
+    # -------------------------------------------------------------- reading
+
+    def search(self, table: Table, query: TableQuery) -> Search:
+        return self._store.search(table, query)
+
+    def records(self, table: Table, query: TableQuery) -> Iterator[list[tuple[Any, ...]]]:
+        return self._store.records(table, query)
+
+    def figures(self, table: Table) -> TableFigures:
+        return self._store.table_figures(table)
+
+
+def check_document(document: Mapping[str, Any]) -> None:
+    """Raises InvalidParameter."""
+    import orjson
+
+    try:
+        size = len(orjson.dumps(dict(document)))
+    except (orjson.JSONEncodeError, TypeError):
+        raise InvalidParameter("extras", "The description holds something that JSON cannot.") from None
+    if size > MAX_DOCUMENT_BYTES:
+        raise InvalidParameter("extras", f"The description is longer than {MAX_DOCUMENT_BYTES:,} bytes.")
