@@ -12,7 +12,8 @@ from thalweg.settings import Settings
 if TYPE_CHECKING:
     from thalweg.domain.store import Finding, Store
     from thalweg.doors.door import Door
-    from thalweg.server.contract import AsgiCallable
+    from thalweg.server.asgi import Asgi
+    from thalweg.server.contract import Direct
     from thalweg.services.services import Services
 
 # Imports are made where they are needed: the command line asks this module for help texts, too.
@@ -35,7 +36,7 @@ class Application:
         return all_doors(self.settings)
 
     @cached_property
-    def asgi(self) -> AsgiCallable:
+    def asgi(self) -> Asgi:
         """The ASGI callable, with its threads; made at the first call."""
         from thalweg.server.asgi import Asgi
         from thalweg.web.pages import Pages
@@ -45,6 +46,13 @@ class Application:
         asgi = Asgi(self.doors, self.services, self.services.access, self.settings, pages.application())
         self._closers.append(asgi.close)
         return asgi
+
+    @cached_property
+    def direct(self) -> Direct:
+        """What answers by a shorter way where nothing has to be waited for."""
+        from thalweg.server.direct import ShortWay
+
+        return ShortWay(self.asgi, self.store.together)
 
     def warm_up(self) -> None:
         """Load the doors and fill the encoders' tables, so that the first requests are answered as fast as later."""

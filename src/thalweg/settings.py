@@ -12,6 +12,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -80,6 +81,14 @@ def _check_origins(origins: tuple[str, ...]) -> None:
         parts = urlsplit(origin)
         if origin != "*" and (parts.scheme not in ("http", "https") or origin != f"{parts.scheme}://{parts.netloc}"):
             raise ValueError(f"hold '*' or origins such as https://viewer.example.org, not '{origin}'")
+
+
+def _check_networks(networks: tuple[str, ...]) -> None:
+    for text in networks:
+        try:
+            ip_network(text, strict=False)
+        except ValueError:
+            raise ValueError(f"hold addresses and networks such as 192.0.2.7 or 2001:db8::/32, not '{text}'") from None
 
 
 def _cores() -> int:
@@ -156,12 +165,17 @@ class Settings:
         at_least=0.1, at_most=86400,
     )  # fmt: skip
     min_body_rate_bytes_s: int = setting(
-        1024, "bytes/s", "Slowest body that is waited for, as a mean after the first five seconds; 0: any.",
+        1024, "bytes/s", "Slowest request body that is waited for, as a mean after the first five seconds; 0: any.",
         at_least=0, at_most=1024 * MIB,
     )  # fmt: skip
     send_timeout_s: float = setting(
-        60.0, "s", "Longest time a client may go without reading any of an answer that waits for it.",
+        60.0, "s", "Time over which the rate is looked at by which a client reads an answer that waits for it.",
         at_least=0.1, at_most=3600,
+    )  # fmt: skip
+    min_send_rate_bytes_s: int = setting(
+        1024, "bytes/s", "Slowest reader of an answer that is waited for, as a mean over send_timeout_s; 0: any that "
+        "reads at all.",
+        at_least=0, at_most=1024 * MIB,
     )  # fmt: skip
     keep_alive_s: float = setting(
         30.0, "s", "Time an idle connection is kept for its next request.", at_least=0.1, at_most=3600
@@ -171,13 +185,43 @@ class Settings:
         at_least=1, at_most=100_000,
     )  # fmt: skip
     max_connections_per_address: int = setting(
-        1000, "", "Most connections open at once from one address other than this machine's, per worker; 0: no bound.",
+        1000, "", "Most connections open at once from one client, per worker; more are answered 503; 0: no bound.",
         at_least=0, at_most=100_000,
+    )  # fmt: skip
+    max_requests_per_client_s: int = setting(
+        200, "requests/s", "Most requests of one client, per worker, as a mean over ten seconds; more are answered "
+        "429; 0: no bound.",
+        at_least=0, at_most=1_000_000,
+    )  # fmt: skip
+    max_heavy_requests: int = setting(
+        256, "requests", "Most requests of a worker at once that take long (streamed answers, bodies above 64 KiB); "
+        "more are answered 503.",
+        at_least=1, at_most=100_000,
+    )  # fmt: skip
+    max_heavy_requests_per_client: int = setting(
+        16, "requests", "Most of these of one client, per worker; more are answered 429; 0: no bound.",
+        at_least=0, at_most=100_000,
+    )  # fmt: skip
+    trusted_clients: tuple[str, ...] = setting(
+        ("127.0.0.0/8", "::1"), "", "Addresses and networks that no limit per client applies to, separated by commas.",
+        check=_check_networks,
+    )  # fmt: skip
+    trusted_proxies: tuple[str, ...] = setting(
+        (), "", "Addresses and networks of proxies whose X-Forwarded-For names the client, separated by commas.",
+        check=_check_networks,
     )  # fmt: skip
     max_pipelined: int = setting(
         256, "requests", "Most requests that a client may send ahead on one connection; it is closed beyond.",
         at_least=1, at_most=10_000,
     )  # fmt: skip
+    worker_timeout_s: float = setting(
+        10.0, "s", "Time after which a worker process that gives no sign of life is killed and replaced.",
+        at_least=1, at_most=3600,
+    )  # fmt: skip
+    tls_certificate: str = setting(
+        "", "", "File with the certificate and its chain (PEM); with it, the server speaks TLS alone."
+    )
+    tls_key: str = setting("", "", "File with the certificate's key (PEM, no password); empty: it is in the same file.")
     stop_timeout_s: float = setting(
         8.0, "s", "Time that running requests are given to end when the server stops.", at_least=0, at_most=600
     )
@@ -245,7 +289,8 @@ class Settings:
             return self.public_url.rstrip("/")
         # A server that listens on all addresses cannot know by which one it is reached.
         host = "localhost" if self.listens_on_all else self.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        scheme = "https" if self.tls_certificate else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def origin(self, name: str) -> str:
         """Where a value came from: ``flag``, ``environment``, ``file`` or ``default``."""

@@ -123,35 +123,59 @@ def measure_day(
     return {"bytes": len(body), "rows": rows}
 
 
+TURN = 16
+"""Requests that the server answers together when many come at once."""
+
+
 def measure_handler(store: Path, network: Network, requests: int = 4000) -> dict[str, Any]:
-    """The door's own time for a random day, from raw request to the last byte of the body, without HTTP; µs."""
+    """The door's own time for a random day, from raw request to the last byte of the body, without HTTP; µs.
+
+    By turns one request after the other, each by itself, and ``TURN`` of them together, as the server does under load.
+    """
     application = app.build(Settings(store=f"sqlite:///{store}"))
     door = next(d for d in app.all_doors(application.settings) if d.name == "sos")
     query = day_query(network)
     days = random_days(network, 3)
     reader = Principal("", Role.VIEWER)
-    times = []
+    alone: list[float] = []
+    together: list[float] = []
     size = 0
+
+    def answer(times: list[float]) -> int:
+        procedure, period = next(days)
+        raw = f"{query}&{urlencode({'procedure': procedure, 'eventTime': period})}".encode()
+        request = Request("GET", "", raw, (), b"", DEFAULT_WORKSPACE, "http://127.0.0.1/sos", reader)
+        start = time.perf_counter_ns()
+        response = door.handle(request, application.services)
+        if isinstance(response, Deferred):
+            raise TypeError("a read must not be deferred")
+        body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
+        times.append((time.perf_counter_ns() - start) / 1000)
+        return len(body)
+
     try:
-        for number in range(requests + 200):
-            procedure, period = next(days)
-            raw = f"{query}&{urlencode({'procedure': procedure, 'eventTime': period})}".encode()
-            request = Request("GET", "", raw, (), b"", DEFAULT_WORKSPACE, "http://127.0.0.1/sos", reader)
-            start = time.perf_counter_ns()
-            response = door.handle(request, application.services)
-            if isinstance(response, Deferred):
-                raise TypeError("a read must not be deferred")
-            body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-            elapsed = time.perf_counter_ns() - start
-            if number >= 200:  # the first ones fill caches
-                times.append(elapsed / 1000)
-                size += len(body)
+        application.warm_up()
+        for _ in range(200):  # the first ones fill caches
+            answer([])
+        while len(alone) < requests:
+            for _ in range(TURN):
+                size += answer(alone)
+            with application.store.together():
+                for _ in range(TURN):
+                    size += answer(together)
     finally:
         application.close()
+    return {
+        "requests": len(alone), "mean_bytes": size / (len(alone) + len(together)), **_times("", alone),
+        **_times("together_", together),
+    }  # fmt: skip
+
+
+def _times(prefix: str, times: list[float]) -> dict[str, float]:
     times.sort()
     return {
-        "requests": requests, "mean_bytes": size / requests, "p50_us": times[len(times) // 2],
-        "p99_us": times[int(len(times) * 0.99)], "mean_us": statistics.fmean(times),
+        f"{prefix}p50_us": times[len(times) // 2], f"{prefix}p99_us": times[int(len(times) * 0.99)],
+        f"{prefix}mean_us": statistics.fmean(times),
     }  # fmt: skip
 
 

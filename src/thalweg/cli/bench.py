@@ -116,7 +116,9 @@ def run(
     elif profile == "sos-handler":
         result = sos.measure_handler(store, chosen)
         click.echo(
-            f"handler p50 {result['p50_us']:.0f} us, p99 {result['p99_us']:.0f} us, {result['mean_bytes']:.0f} bytes"
+            f"handler p50 {result['p50_us']:.0f} us, p99 {result['p99_us']:.0f} us; in turns of {sos.TURN} "
+            f"p50 {result['together_p50_us']:.0f} us, p99 {result['together_p99_us']:.0f} us; "
+            f"{result['mean_bytes']:.0f} bytes"
         )
     else:
         result = _insert(store, chosen, folder, counts, seconds, rounds, workers)

@@ -80,5 +80,10 @@ class StoreUnavailable(ThalwegError):
         self.retry_after_s = retry_after_s
 
 
+class TooManyRequests(StoreUnavailable):
+    """The client asks for more at once than one client may. It is to wait, as where the store is unavailable; doors
+    say it in the same form, with 429 in place of 503."""
+
+
 class DamagedData(ThalwegError):
     """Stored bytes fail their checksum. Named, never served; everything else goes on."""

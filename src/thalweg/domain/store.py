@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -304,3 +305,9 @@ class MaintenanceStore(Protocol):
 
 class Store(CatalogueStore, ObservationStore, AccessStore, MaintenanceStore, Protocol):
     """All that a back end does."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """For many short calls of one thread that take some milliseconds together; never for a wait. What they read
+        is the state at the first of these reads or a later one, and what several would find out anew is found out
+        once; what they write is begun at the end, so that it shares a commit. Never raises itself."""
+        ...

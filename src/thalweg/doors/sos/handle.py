@@ -13,10 +13,11 @@ from thalweg.doors.sos import kvp, pox
 from thalweg.doors.sos.capabilities import capabilities
 from thalweg.doors.sos.describe import describe, procedures_named
 from thalweg.doors.sos.errors import InvalidUpdateSequence
-from thalweg.doors.sos.insert import insert_observation_10
+from thalweg.doors.sos.insert import insert_again, insert_observation_10
 from thalweg.doors.sos.insert20 import insert_observation_20
 from thalweg.doors.sos.observations import get_observation, get_observation_by_id
 from thalweg.doors.sos.places import features_document
+from thalweg.doors.sos.producers import PRODUCERS, Pieces, split
 from thalweg.doors.sos.register import delete_sensor, insert_sensor, register_sensor
 from thalweg.doors.sos.request import (
     DeleteSensor,
@@ -69,13 +70,24 @@ def handle(request: Request, services: Services) -> Response | Deferred:
     # Before anything is looked up: who may not even read is not to learn from the answers which workspaces there are.
     require(principal, Action.READ)
     catalogue = services.catalogue.of(request.workspace)
+    pieces: Pieces | None = None
+    if request.method == "POST" and request.body[:1] == b"<":
+        found = split(request.body)
+        if found is not None:
+            pieces, texts = found
+            producer = PRODUCERS.get(catalogue, pieces)
+            if producer is not None:
+                require(principal, Action.INSERT)
+                inserted = insert_again(producer, texts, services, catalogue, principal)
+                if inserted is not None:
+                    return inserted
     asked = parse(request, services, catalogue)
     # The two that have to be quick come first.
     if isinstance(asked, GetObservation):
         return get_observation(asked, services, catalogue)
     if isinstance(asked, InsertObservation10):
         require(principal, Action.INSERT)
-        return insert_observation_10(asked, services, catalogue, principal)
+        return insert_observation_10(asked, services, catalogue, principal, pieces)
     return _other(asked, request, services, catalogue)
 
 

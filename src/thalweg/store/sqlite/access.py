@@ -47,7 +47,12 @@ class AccessReader:
         return Token(*rows[0]) if rows else None
 
     def generation(self) -> int:
+        known = self._readers.mine().known
+        if known is not None and "access" in known:
+            return int(known["access"])
         ((generation,),) = self._readers.rows(GENERATION)
+        if known is not None:
+            known["access"] = generation
         return int(generation)
 
 

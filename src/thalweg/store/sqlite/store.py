@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 
 from thalweg.domain.access import Token, User
@@ -215,6 +216,11 @@ class SqliteStore:
         return self._access.generation()
 
     # -------------------------------------------------------------- maintenance
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._writer.held(), self._readers.held():
+            yield
 
     @property
     def epoch(self) -> str:
