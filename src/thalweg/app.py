@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from thalweg.domain.errors import StoreUnavailable
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from thalweg.doors.door import Door
     from thalweg.server.asgi import Asgi
     from thalweg.server.contract import Direct
+    from thalweg.server.metrics import Metrics
     from thalweg.services.services import Services
 
 # Imports are made where they are needed: the command line asks this module for help texts, too.
@@ -42,9 +44,11 @@ class Application:
         from thalweg.web.pages import Pages
 
         names = [door.name for door in self.doors]
-        pages = Pages(self.services, names, self.store.workspaces, self.store.access_generation)
-        asgi = Asgi(self.doors, self.services, self.services.access, self.settings, pages.application())
+        pages = Pages(self.services, names, self.store.problems, self._figures)
+        access = self.services.access
+        asgi = Asgi(self.doors, self.services, access, self.settings, pages.application(), self.metrics)
         self._closers.append(asgi.close)
+        self._closers.append(self.metrics.close)
         return asgi
 
     @cached_property
@@ -53,6 +57,24 @@ class Application:
         from thalweg.server.direct import ShortWay
 
         return ShortWay(self.asgi, self.store.together)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """The figures of this worker, with those of the others."""
+        from thalweg.server.metrics import Metrics
+
+        operations = {door.name: tuple(door.operations) for door in self.doors}
+        return Metrics(operations, GAUGES, Path(store_file(self.settings) + ".metrics"))
+
+    def _figures(self) -> str:
+        """What /metrics says."""
+        figures = self.store.figures()
+        return self.metrics.text(
+            {
+                f"thalweg_store_{name}": (kind, sentence, float(getattr(figures, attribute)))
+                for name, attribute, kind, sentence in STORE_FIGURES
+            }
+        )
 
     def warm_up(self) -> None:
         """Load the doors and fill the encoders' tables, so that the first requests are answered as fast as later."""
@@ -67,15 +89,32 @@ class Application:
             # Takes a hashing's time, which no start should wait for.
             self._signs_in_evenly = True
             self.services.access.prepare()
+        self.services.access.maintain()
+        self.metrics.set("thalweg_writes_waiting", self.store.queued)
         self.store.maintain()
 
     def close(self) -> None:
         """Stop threads, finish queued writes, close the store."""
         for closer in self._closers:
             closer()
+        self.services.access.maintain()
         self.store.close()
 
 
+GAUGES: Final = ("thalweg_writes_waiting",)
+"""Figures of each worker beside those of its requests."""
+STORE_FIGURES: Final = (
+    ("tracks", "tracks", "gauge", "Procedures at features of interest, each a series of rows."),
+    ("rows", "rows", "gauge", "Rows of observations."),
+    ("tail_rows", "tail_rows", "gauge", "Rows not yet merged into chunks."),
+    ("procedures", "procedures", "gauge", "Procedures registered."),
+    ("size_bytes", "size_bytes", "gauge", "Length of the store's file."),
+    ("log_bytes", "log_bytes", "gauge", "Length of the write-ahead log."),
+    ("free_bytes", "free_bytes", "gauge", "Room left on the store's disk."),
+    ("reserve", "reserve", "gauge", "1 while the room kept for deleting on a full disk is there."),
+    ("reopened_total", "reopened", "counter", "Times that a writer came back after an I/O error."),
+)
+"""Name, attribute of StoreFigures, type and sentence."""
 DOOR_NAMES: Final = ("sos",)
 """First path parts of ``all_doors``, for those who need no more than that: importing a door takes half a second."""
 

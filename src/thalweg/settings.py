@@ -23,6 +23,10 @@ from thalweg.domain.errors import InvalidParameter
 ENVIRONMENT_PREFIX: Final = "THALWEG_"
 FILE_NAME: Final = "thalweg.toml"
 MIB: Final = 1 << 20
+OIDC_ALGORITHMS: Final = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+)  # fmt: skip
+"""Signatures by asymmetric keys; with shared secrets, or none, no token is taken."""
 
 T = TypeVar("T")
 
@@ -89,6 +93,31 @@ def _check_networks(networks: tuple[str, ...]) -> None:
             ip_network(text, strict=False)
         except ValueError:
             raise ValueError(f"hold addresses and networks such as 192.0.2.7 or 2001:db8::/32, not '{text}'") from None
+
+
+def _check_issuer(url: str) -> None:
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
+        raise ValueError("be an http or https address without query, such as https://login.example.org/realms/water")
+
+
+def _check_keys(source: str) -> None:
+    if "://" in source:
+        _check_issuer(source)
+
+
+def _check_algorithms(names: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in OIDC_ALGORITHMS:
+            raise ValueError(f"hold names of {', '.join(OIDC_ALGORITHMS)}, not '{name}'")
+
+
+def _check_oidc_roles(items: tuple[str, ...]) -> None:
+    for item in items:
+        group, equals, role = item.rpartition("=")
+        if not equals or not group or role.partition("@")[0] not in ROLE_NAMES or role.endswith("@"):
+            raise ValueError(f"hold GROUP=ROLE or GROUP=ROLE@WORKSPACE, the role one of {', '.join(ROLE_NAMES)}, "
+                             f"not '{item}'")  # fmt: skip
 
 
 def _cores() -> int:
@@ -260,6 +289,65 @@ class Settings:
         10_000, "", "Most verified credentials that a worker remembers.", at_least=1, at_most=1_000_000
     )
 
+    login_tries: int = setting(
+        5, "tries",
+        "Wrong passwords of a name from one address, as each worker counts, before the next has to wait; with each one "
+        "more twice as long.",
+        at_least=1, at_most=1000,
+    )  # fmt: skip
+    login_delay_s: float = setting(
+        300.0, "s", "Longest such wait.", at_least=1, at_most=86400
+    )  # fmt: skip
+    session_idle_s: float = setting(
+        7200.0, "s", "Time after which a signed-in browser that asks for nothing is signed out.",
+        at_least=60, at_most=31_536_000,
+    )  # fmt: skip
+    session_lifetime_s: float = setting(
+        86_400.0, "s", "Time after which a browser has to sign in anew, whatever it does.",
+        at_least=60, at_most=31_536_000,
+    )  # fmt: skip
+    audit_keep_days: int = setting(
+        1095, "days", "Time that lines of the audit log are kept; 0: for ever.", at_least=0, at_most=36_600
+    )
+    metrics_role: Role = setting(  # noqa: RUF009 (immutable)
+        Role.VIEWER, "", "Role on the server that reading /metrics needs; none opens it to everybody."
+    )
+
+    oidc_issuer: str = setting(
+        "", "", "Address of an OpenID Connect provider whose tokens are taken, as its tokens name it; empty: none.",
+        check=_check_issuer,
+    )  # fmt: skip
+    oidc_audience: str = setting(
+        "", "", "Audience that tokens of the provider have to be made out for: what this server is called there."
+    )
+    oidc_keys: str = setting(
+        "", "", "File or address of the provider's public keys (JWK set); empty: asked of the issuer.",
+        check=_check_keys,
+    )  # fmt: skip
+    oidc_hosts: tuple[str, ...] = setting(
+        (), "", "Hosts that keys may be fetched from, with the port where it is not the usual one; none is fetched "
+        "from any other.",
+    )  # fmt: skip
+    oidc_algorithms: tuple[str, ...] = setting(
+        ("RS256", "ES256"), "", "Signatures that are taken: RS256 to RS512, PS256 to PS512, ES256 to ES512, EdDSA.",
+        check=_check_algorithms,
+    )  # fmt: skip
+    oidc_name_claim: str = setting("sub", "", "Claim that names the user; the name here is oidc: and its text.")
+    oidc_roles_claim: str = setting(
+        "roles", "", "Claim that lists the user's groups or roles; a dotted path leads into it (realm_access.roles)."
+    )
+    oidc_roles: tuple[str, ...] = setting(
+        (), "", "What these are here: GROUP=ROLE for the server, GROUP=ROLE@WORKSPACE for a workspace.",
+        check=_check_oidc_roles,
+    )  # fmt: skip
+    oidc_leeway_s: float = setting(
+        30.0, "s", "How far the provider's clock may be from this one.", at_least=0, at_most=600
+    )
+    oidc_keys_s: float = setting(
+        3600.0, "s", "Time after which the provider's keys are fetched again; one not known is looked for at once.",
+        at_least=60, at_most=604_800,
+    )  # fmt: skip
+
     cors_origins: tuple[str, ...] = setting(
         (), "", "Origins whose pages may read answers in a browser, separated by commas; * is any.",
         check=_check_origins,
@@ -337,7 +425,7 @@ def reference() -> Iterator[Reference]:
 def as_text(value: Any) -> str:
     """A setting's value as the environment or a flag would write it."""
     if isinstance(value, Role):
-        return next(name for name, role in ROLE_NAMES.items() if role is value)
+        return value.word
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):

@@ -160,12 +160,14 @@ OTHER: Door[Fake] = Door("readonly", ("GET",), handle, render_error, operation, 
 class FakeAccess:
     """``Bearer good`` is a writer, known at once; ``Bearer slow`` takes a while; all else is refused."""
 
-    def quick(self, authorization: str) -> Principal | None:
+    def quick(self, authorization: str, session: str = "", bare: bool = False) -> Principal | None:
         if authorization == "":
             return Principal("", Role.VIEWER)
         return Principal("writer", Role.DATA_MANAGER) if authorization == "Bearer good" else None
 
-    def authenticate(self, authorization: str) -> Principal:
+    def authenticate(
+        self, authorization: str, session: str = "", bare: bool = False, address: str = "", request_id: str = ""
+    ) -> Principal:
         time.sleep(0.3)
         if authorization == "Bearer slow":
             return Principal("slow", Role.DATA_MANAGER)

@@ -21,7 +21,6 @@ import pytest
 from thalweg import app
 from thalweg.domain.access import Role
 from thalweg.domain.catalogue import Feature, ObservedProperty, Offering, Procedure, Unit, Workspace
-from thalweg.domain.errors import StoreUnavailable
 from thalweg.domain.store import Registration, SeriesRegistration
 from thalweg.settings import Settings
 
@@ -65,8 +64,10 @@ class Client:
         self._runner.run(self._client.aclose())
         self._runner.close()
 
-    def get(self, path: str, auth: tuple[str, str] | None = None) -> httpx.Response:
-        return self._runner.run(self._client.get(path, auth=auth))
+    def get(
+        self, path: str, auth: tuple[str, str] | None = None, headers: dict[str, str] | None = None
+    ) -> httpx.Response:
+        return self._runner.run(self._client.get(path, auth=auth, headers=headers))
 
     def post(self, path: str) -> httpx.Response:
         return self._runner.run(self._client.post(path))
@@ -202,10 +203,7 @@ def test_health_tells_life_from_readiness(application: app.Application, monkeypa
         assert web.get("/health/live").text == "alive\n"
         assert web.get("/health/ready").text == "ready\n"
 
-    def locked() -> int:
-        raise StoreUnavailable("locked by a secret")
-
-    monkeypatch.setattr(application.store, "access_generation", locked)
+    monkeypatch.setattr(application.store, "problems", lambda: ["it cannot be written"])
     del application.asgi
     with Client(application) as web:
         assert web.get("/health/live").status_code == 200

@@ -146,7 +146,7 @@ def test_list_and_show_give_what_set_takes(store: str) -> None:
     assert tuple(shown) == KEYS
     assert {key: text for key, text in shown.items() if text} == {
         "title": "Blue", "keywords": "a,b", "fees": "NONE", "access_constraints": "NONE", "authority": "x-thalweg",
-        "srids": "21781,4326", "provider.contact_name": "Ada",
+        "srids": "21781,4326", "visibility": "public", "provider.contact_name": "Ada",
     }  # fmt: skip
     again = [f"{key}={text}" for key, text in shown.items()]
     assert done(store, "set", "blue", *again) == "blue says this already.\n"

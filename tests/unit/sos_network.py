@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, cast
 
-from thalweg.domain.access import Principal, Role
+from thalweg.domain.access import Actor, Principal, Role
 from thalweg.domain.blocks import ValueKind
 from thalweg.domain.catalogue import (
     Feature,
@@ -88,9 +88,7 @@ class NotingObserve:
     def __init__(self) -> None:
         self.insertions: list[Insertion] = []
 
-    def insert(
-        self, catalogue: Catalogue, insertions: Sequence[Insertion], principal: Principal
-    ) -> Future[list[Receipt]]:
+    def insert(self, catalogue: Catalogue, insertions: Sequence[Insertion], by: Actor | str) -> Future[list[Receipt]]:
         self.insertions += insertions
         future: Future[list[Receipt]] = Future()
         future.set_result([Receipt(40 + i, len(item.block), 1) for i, item in enumerate(insertions)])
@@ -109,7 +107,10 @@ class NotingCatalogue:
     def of(self, workspace: str = "default") -> Catalogue:
         return self.catalogue
 
-    def register(self, catalogue: Catalogue, registration: Registration) -> Future[Procedure]:
+    def seen(self, workspace: str, principal: Principal) -> Catalogue:
+        return self.catalogue
+
+    def register(self, catalogue: Catalogue, registration: Registration, by: Actor | str = "") -> Future[Procedure]:
         self.registrations.append(registration)
         future: Future[Procedure] = Future()
         future.set_result(registration.procedure)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,14 +16,29 @@ from argon2 import PasswordHasher
 from thalweg.auth.credentials import Basic, Bearer, parse_authorization
 from thalweg.auth.passwords import Passwords, new_password
 from thalweg.auth.policy import Action, may, require
+from thalweg.auth.sessions import cookie_name, cookie_value, csrf_token, is_csrf_token
 from thalweg.auth.tokens import new_token, token_digest
-from thalweg.domain.access import Principal, Role, Token, User
+from thalweg.domain.access import (
+    Actor,
+    AuditEntry,
+    AuditQuery,
+    Grant,
+    Principal,
+    Resource,
+    Role,
+    Scope,
+    Session,
+    Token,
+    User,
+)
+from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import (
     AlreadyExists,
     InvalidParameter,
     NotFound,
     PermissionDenied,
     StoreUnavailable,
+    TooManyTries,
     Unauthenticated,
 )
 from thalweg.services.access import Access
@@ -40,8 +57,15 @@ class MemoryAccounts:
     def __init__(self) -> None:
         self.by_name: dict[str, User] = {}
         self.by_digest: dict[str, Token] = {}
+        self.sessions: dict[str, Session] = {}
+        self.held: list[Grant] = []
+        self.entries: list[AuditEntry] = []
+        self.used: dict[str, int] = {}
         self.generation = 1
         self.lookups = 0
+
+    def workspaces(self) -> dict[str, Workspace]:
+        return {"default": Workspace(1, "", "default"), "lakes": Workspace(2, "", "lakes")}
 
     def users(self) -> list[User]:
         return list(self.by_name.values())
@@ -50,12 +74,12 @@ class MemoryAccounts:
         self.lookups += 1
         return self.by_name.get(name)
 
-    def put_user(self, user: User) -> Future[None]:
+    def put_user(self, user: User, *, by: Actor | str = "") -> Future[None]:
         self.by_name[user.name] = user
         self.generation += 1
         return done()
 
-    def delete_user(self, name: str) -> Future[None]:
+    def delete_user(self, name: str, *, by: Actor | str = "") -> Future[None]:
         del self.by_name[name]
         self.by_digest = {d: t for d, t in self.by_digest.items() if t.user != name}
         self.generation += 1
@@ -67,18 +91,65 @@ class MemoryAccounts:
     def token(self, digest: str) -> Token | None:
         return self.by_digest.get(digest)
 
-    def put_token(self, token: Token) -> Future[None]:
+    def put_token(self, token: Token, *, by: Actor | str = "") -> Future[None]:
         self.by_digest[token.digest] = token
         self.generation += 1
         return done()
 
-    def delete_token(self, digest: str) -> Future[None]:
+    def delete_token(self, digest: str, *, by: Actor | str = "") -> Future[None]:
         del self.by_digest[digest]
+        self.generation += 1
+        return done()
+
+    def session(self, digest: str) -> Session | None:
+        return self.sessions.get(digest)
+
+    def put_session(self, session: Session, *, by: Actor | str = "") -> Future[None]:
+        self.sessions[session.digest] = session
+        return done()
+
+    def delete_session(self, digest: str, *, by: Actor | str = "") -> Future[None]:
+        self.sessions.pop(digest, None)
+        self.generation += 1
+        return done()
+
+    def delete_sessions(self, user: str, *, but: str = "") -> Future[None]:
+        self.sessions = {d: s for d, s in self.sessions.items() if s.user != user or d == but}
+        self.generation += 1
+        return done()
+
+    def note_uses(self, tokens: Mapping[str, int], sessions: Mapping[str, int]) -> Future[None]:
+        self.used.update(tokens)
+        for digest, seen_us in sessions.items():
+            if digest in self.sessions:
+                self.sessions[digest] = replace(self.sessions[digest], seen_us=seen_us)
+        return done()
+
+    def grants(self, principal: str | None = None) -> list[Grant]:
+        return [grant for grant in self.held if principal in (None, grant.principal)]
+
+    def put_grant(self, grant: Grant, *, by: Actor | str = "") -> Future[None]:
+        self.held.append(grant)
+        self.generation += 1
+        return done()
+
+    def delete_grant(self, principal: str, scope: Scope, *, by: Actor | str = "") -> Future[None]:
+        self.held = [grant for grant in self.held if (grant.principal, grant.scope) != (principal, scope)]
         self.generation += 1
         return done()
 
     def access_generation(self) -> int:
         return self.generation
+
+    def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        return self.entries[::-1]
+
+    def append_audit(self, entries: Sequence[AuditEntry]) -> Future[None]:
+        self.entries += entries
+        return done()
+
+    def delete_audit(self, before_us: int, *, limit: int = 1000) -> Future[int]:
+        return done(0)
 
 
 def basic(name: str, password: str) -> str:
@@ -437,3 +508,208 @@ def test_accounts_are_not_overwritten_or_made_by_accident(access: Access) -> Non
         access.remove_user("bob")
     access.set_password("bob", "correct horse", role=Role.VIEWER)
     assert [u.role for u in access.users()] == [Role.ADMIN, Role.VIEWER]
+
+
+# ---------------------------------------------------------------- roles, limits, sessions, tries
+
+
+def test_principal_holds_its_grants(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.NOTHING, "correct horse")
+    header = basic("ann", "correct horse")
+    assert access.authenticate(header) == Principal("ann", Role.NOTHING, Role.VIEWER)
+    access.grant("ann", Scope(1), Role.DATA_MANAGER)
+    assert access.quick(header) is None
+    assert dict(access.authenticate(header).grants) == {Scope(1): Role.DATA_MANAGER}
+    access.revoke("ann", Scope(1))
+    assert access.authenticate(header).grants == {}
+    for principal, scope, role in (
+        ("ann", Scope(), Role.VIEWER),
+        ("", Scope(1), Role.ADMIN),
+        ("", Scope(1), Role.NETWORK_MANAGER),
+        ("ann", Scope(1), Role.NOTHING),
+    ):
+        with pytest.raises(InvalidParameter):
+            access.grant(principal, scope, role)
+
+
+def test_token_gives_no_more_than_its_limits(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.NETWORK_MANAGER, "correct horse")
+    access.grant("ann", Scope(1, "procedure", 5), Role.ADMIN)
+
+    def holds(**limits: Any) -> Principal:
+        return access.authenticate(f"Bearer {access.create_token('ann', '', **limits)}")
+
+    assert holds().role is Role.NETWORK_MANAGER
+    reading = holds(role=Role.VIEWER)
+    assert (reading.role, dict(reading.grants)) == (Role.VIEWER, {Scope(1, "procedure", 5): Role.VIEWER})
+    assert holds(role=Role.ADMIN).role is Role.NETWORK_MANAGER
+    there = holds(workspace_id=1)
+    assert there.role is Role.NOTHING
+    assert dict(there.grants) == {Scope(1): Role.NETWORK_MANAGER, Scope(1, "procedure", 5): Role.ADMIN}
+    assert not may(there, Action.ADMINISTER)
+    assert may(there, Action.READ, Resource(2)), "as an anonymous caller may"
+    assert not may(there, Action.READ, Resource(2, "procedure", 1, False))
+    assert dict(holds(workspace_id=2, role=Role.DATA_MANAGER).grants) == {Scope(2): Role.DATA_MANAGER}
+    assert access.authenticate(basic("ann", "correct horse")).role is Role.NETWORK_MANAGER
+
+
+def test_demoting_a_user_demotes_its_tokens(access: Access) -> None:
+    access.add_user("ann", Role.ADMIN, "correct horse")
+    access.add_user("bob", Role.ADMIN, "correct horse")
+    header = f"Bearer {access.create_token('ann', '', role=Role.ADMIN)}"
+    assert access.authenticate(header).role is Role.ADMIN
+    access.set_role("ann", Role.VIEWER)
+    assert access.quick(header) is None
+    assert access.authenticate(header).role is Role.VIEWER
+
+
+def test_bare_token_is_taken_where_the_door_says_so_and_a_bad_one_is_anonymous(access: Access) -> None:
+    access.add_user("ann", Role.DATA_MANAGER, "correct horse")
+    token = access.create_token("ann", "")
+    assert access.authenticate(token, bare=True).name == "ann"
+    assert access.quick(token, "", True) == Principal("ann", Role.DATA_MANAGER)
+    assert access.authenticate(f"Bearer {token}", bare=True).name == "ann"
+    assert access.authenticate("tw_unknown", bare=True).is_anonymous
+    # Elsewhere it is malformed, although it is remembered.
+    assert access.quick(token) is None
+    with pytest.raises(Unauthenticated):
+        access.authenticate(token)
+    with pytest.raises(Unauthenticated):
+        access.authenticate(basic("ann", "wrong horse"), bare=True)
+
+
+def test_use_of_a_token_is_noted_in_the_background(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.VIEWER, "correct horse")
+    token = access.create_token("ann", "")
+    before = time.time_ns() // 1000
+    for _ in range(5):
+        access.authenticate(f"Bearer {token}")
+    assert accounts.used == {}
+    access.maintain()
+    assert before <= accounts.used[token_digest(token)] <= time.time_ns() // 1000
+
+
+def test_session_stands_for_its_user_until_it_ends(accounts: MemoryAccounts) -> None:
+    access = Access(accounts, Settings(session_idle_s=100, session_lifetime_s=1000), Passwords(hasher=QUICK))
+    access.add_user("ann", Role.DATA_MANAGER, "correct horse")
+    text = access.open_session("ann")
+    (stored,) = accounts.sessions.values()
+    assert text not in repr(stored)
+    assert stored.expires_us - stored.created_us == 1000 * 10**6
+    principal = access.authenticate("", text)
+    assert (principal, principal.via) == (Principal("ann", Role.DATA_MANAGER), "session")
+    assert access.quick("", text) == principal
+    # A header counts first, a good or a bad one.
+    with pytest.raises(Unauthenticated):
+        access.authenticate("Bearer tw_unknown", text)
+    assert access.authenticate("", "unknown").is_anonymous
+    access.close_session(text)
+    assert access.quick("", text) is None
+    assert access.authenticate("", text).is_anonymous
+    accounts.sessions = {}
+    access.maintain()
+    for changes in ({"expires_us": 1}, {"seen_us": stored.seen_us - 101 * 10**6}):
+        accounts.sessions = {stored.digest: replace(stored, **changes)}
+        assert access.authenticate("", text).is_anonymous
+    accounts.sessions = {stored.digest: replace(stored, seen_us=stored.seen_us - 90 * 10**6)}
+    assert access.authenticate("", text).name == "ann"
+    access.maintain()
+    assert accounts.sessions[stored.digest].seen_us >= stored.seen_us
+
+
+def test_new_password_ends_other_sessions(access: Access) -> None:
+    access.add_user("ann", Role.VIEWER, "correct horse")
+    mine, other = access.open_session("ann"), access.open_session("ann")
+    by = Actor("ann", "192.0.2.1")
+    with pytest.raises(InvalidParameter) as caught:
+        access.change_password("ann", "wrong horse", "better horse", keep=mine, by=by)
+    assert caught.value.parameter == "old"
+    access.change_password("ann", "correct horse", "better horse", keep=mine, by=by)
+    assert access.authenticate("", mine).name == "ann"
+    assert access.authenticate("", other).is_anonymous
+    assert access.authenticate(basic("ann", "better horse")).name == "ann"
+    access.set_password("ann", "third horse!")
+    assert access.authenticate("", mine).is_anonymous
+
+
+def test_wrong_passwords_are_counted_by_name_and_address_and_logged(access: Access, accounts: MemoryAccounts) -> None:
+    access.add_user("ann", Role.VIEWER, "correct horse")
+    wrong, right = basic("ann", "wrong horse"), basic("ann", "correct horse")
+    for _ in range(5):
+        with pytest.raises(Unauthenticated):
+            access.authenticate(wrong, address="192.0.2.1", request_id="r-7")
+    lookups = accounts.lookups
+    with pytest.raises(TooManyTries) as caught:
+        access.authenticate(right, address="192.0.2.1")
+    assert caught.value.retry_after_s in (1, 2)
+    assert accounts.lookups == lookups, "nothing is hashed"
+    assert access.authenticate(right, address="192.0.2.2").name == "ann"
+    with pytest.raises(Unauthenticated):
+        access.authenticate(basic("hunter2-typed-as-name", "x" * 10), address="192.0.2.3")
+    access.maintain()
+    noted = [(e.action, e.object, e.actor.address) for e in accounts.entries]
+    assert noted == [
+        *[("sign in failed", "ann", "192.0.2.1")] * 5,
+        ("sign in", "ann", "192.0.2.2"),
+        ("sign in failed", "(unknown user)", "192.0.2.3"),
+    ]
+    assert accounts.entries[0].actor.request == "r-7"
+    assert "hunter2" not in repr(accounts.entries)
+    assert "horse" not in repr(accounts.entries)
+
+
+def test_flood_of_failures_does_not_fill_the_log(accounts: MemoryAccounts) -> None:
+    access = Access(accounts, Settings(login_tries=1000), Passwords(hasher=QUICK))
+    for number in range(300):
+        with pytest.raises(Unauthenticated):
+            access.authenticate(basic(f"n{number}", "wrong horse"), address=f"10.0.0.{number % 250}")
+    access.maintain()
+    # A minute may end in between.
+    assert 120 <= len(accounts.entries) <= 241
+
+
+def test_client_that_sends_its_password_each_time_signs_in_once_an_hour(accounts: MemoryAccounts) -> None:
+    access = Access(accounts, Settings(remembered_login_s=0), Passwords(hasher=QUICK))
+    access.add_user("ann", Role.VIEWER, "correct horse")
+    for _ in range(3):
+        access.authenticate(basic("ann", "correct horse"), address="192.0.2.1")
+    access.maintain()
+    assert [e.action for e in accounts.entries] == ["sign in"]
+
+
+def test_cookies_are_read_within_bounds() -> None:
+    header = "a=b; thalweg-session=tw; other=x=y; thalweg-session=second"
+    assert cookie_value(header, "thalweg-session") == "tw"
+    assert cookie_value(header, "other") == "x=y"
+    assert cookie_value(header, "session") == ""
+    assert cookie_value("thalweg-session=" + "x" * 129, "thalweg-session") == ""
+    assert cookie_value("a=b; " * 5000 + "thalweg-session=x", "thalweg-session") == ""
+    assert cookie_name(True).startswith("__Host-")
+
+
+def test_csrf_token_belongs_to_one_session() -> None:
+    token = csrf_token("session one")
+    assert is_csrf_token(token, "session one")
+    assert not is_csrf_token(token, "session two")
+    assert not is_csrf_token("", "session one")
+    assert not is_csrf_token("é\udcff", "session one")
+    assert "session" not in token
+
+
+def test_sign_ins_that_could_not_be_written_are_written_later(
+    access: Access, accounts: MemoryAccounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Unauthenticated):
+        access.authenticate(basic("ann", "wrong horse"), address="192.0.2.1")
+
+    def full(entries: Sequence[AuditEntry]) -> Future[None]:
+        future: Future[None] = Future()
+        future.set_exception(StoreUnavailable("The disk is full."))
+        return future
+
+    with monkeypatch.context() as patch:
+        patch.setattr(accounts, "append_audit", full)
+        access.maintain()
+    assert accounts.entries == []
+    access.maintain()
+    assert [e.action for e in accounts.entries] == ["sign in failed"]

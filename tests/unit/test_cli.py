@@ -236,7 +236,7 @@ def test_users_are_changed_and_removed(store: str) -> None:
     assert run("user", "role", "ann", "network-manager", "--store", store).output == "ann is now network-manager.\n"
     assert run("user", "role", "bob", "viewer", "--store", store).exit_code == 2
     assert run("user", "password", "bob", "--store", store, given="battery staple\n").exit_code == 2
-    assert run("user", "add", "eve", "--role", "none", "--store", store, given="battery staple\n").exit_code == 2
+    assert run("user", "add", "eve", "--role", "king", "--store", store, given="battery staple\n").exit_code == 2
     assert run("user", "remove", "ann", "--store", store).exit_code == 0
     last = run("user", "remove", "admin", "--store", store)
     assert (last.exit_code, "last administrator" in last.stderr) == (2, True)
@@ -249,7 +249,7 @@ def test_token_is_shown_once_and_revoked_by_its_digest(store: str) -> None:
     listed = run("token", "list", "--store", store).output
     assert token not in listed
     row = listed.splitlines()[1].split()
-    assert (row[1], row[4:]) == ("admin", ["logger", "7"])
+    assert (row[1], row[4:]) == ("admin", ["never", "-", "logger", "7"])
     assert run("token", "create", "bob", "--store", store).exit_code == 2
     assert run("token", "create", "admin", "--days", "0", "--store", store).exit_code == 2
     assert run("token", "revoke", "00000000", "--store", store).exit_code == 2

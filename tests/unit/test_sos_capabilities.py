@@ -410,7 +410,7 @@ def test_addresses_and_sections_are_kept_apart_and_bounded() -> None:
         assert document.count(f'"{address}"'.encode()) == sum(len(o.methods) for o in OPERATIONS["2.0.0"])
         contents, _ = capabilities(served, catalogue, "2.0.0", address, frozenset({"Contents"}))
         assert b"ows:Operation" not in contents
-    pieces = module._CACHE.pieces(served.catalogue, 1, "2.0.0")
+    pieces = module._CACHE.pieces(served.catalogue, (1, None), "2.0.0")
     assert pieces._joined is not None
     assert len(pieces._joined.documents) <= MAX_CACHED_DOCUMENTS
 

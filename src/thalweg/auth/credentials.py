@@ -58,6 +58,11 @@ def parse_authorization(header: str) -> Basic | Bearer | None:
     raise Unauthenticated("The Authorization header must use the scheme Basic or Bearer.")
 
 
+def parse_bare(header: str) -> Bearer | None:
+    """A token that stands alone as the value of an Authorization header (CKAN); None for every other form."""
+    return Bearer(header) if len(header) <= MAX_HEADER_LENGTH and _TOKEN.fullmatch(header) else None
+
+
 def _parse_basic(value: str) -> Basic:
     try:
         raw = base64.b64decode(value.encode("ascii"), validate=True)

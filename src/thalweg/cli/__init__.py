@@ -36,6 +36,9 @@ COMMANDS: Final = {
     "workspace": _Command("thalweg.cli.workspace", "workspace", "List, add and describe workspaces."),
     "user": _Command("thalweg.cli.access", "user", "List, add, change and remove users."),
     "token": _Command("thalweg.cli.access", "token", "List, create and revoke API tokens."),
+    "role": _Command("thalweg.cli.roles", "role", "Grant, revoke and list roles for workspaces and datasets."),
+    "dataset": _Command("thalweg.cli.roles", "dataset", "List datasets, and open or close them to everybody."),
+    "audit": _Command("thalweg.cli.audit", "audit", "Show who changed what, when and from where."),
     "bench": _Command("thalweg.cli.bench", "bench", "Measure this server under load."),
     "settings": _Command("thalweg.cli.show_settings", "settings", "Show the settings in effect and their origin."),
 }

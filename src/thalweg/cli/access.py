@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from thalweg.cli.options import with_settings
-from thalweg.domain.access import ROLE_NAMES, Role
+from thalweg.cli.options import actor_of_command, table, with_settings
+from thalweg.domain.access import ROLE_NAMES, Role, Token
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.time import DAY_US, format_instant
 from thalweg.settings import Settings, as_text
@@ -19,7 +19,7 @@ from thalweg.settings import Settings, as_text
 if TYPE_CHECKING:
     from thalweg.services.access import Access
 
-_ROLES = click.Choice([name for name in ROLE_NAMES if name != "none"])
+_ROLES = click.Choice(list(ROLE_NAMES))
 
 
 @contextmanager
@@ -32,12 +32,6 @@ def _access(settings: Settings) -> Iterator[Access]:
         yield Access(store, settings)
     finally:
         store.close()
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    for row in [head, *rows]:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _read_password() -> str:
@@ -65,7 +59,7 @@ def list_users(settings: Settings) -> None:
         rows = [
             (u.name, as_text(u.role), format_instant(u.created_us // 1_000_000 * 1_000_000)) for u in access.users()
         ]
-    _table(("name", "role", "created"), rows)
+    table(("name", "role", "created"), rows)
 
 
 @user.command("add")
@@ -74,12 +68,16 @@ def list_users(settings: Settings) -> None:
 @click.option("--generate", is_flag=True, help="Make a random password and show it.")
 @with_settings()
 def add_user(name: str, role: str, generate: bool, settings: Settings) -> None:
-    """Add the user NAME. The password is asked for, or read from standard input."""
+    """Add the user NAME. The password is asked for, or read from standard input.
+
+    The role counts everywhere on the server. With "none" the user may do what callers without credentials may, and what
+    "thalweg role grant" adds for workspaces and datasets.
+    """
     from thalweg.auth.passwords import new_password
 
     password = new_password() if generate else _read_password()
     with _access(settings) as access:
-        access.add_user(name, Role.named(role), password)
+        access.add_user(name, Role.named(role), password, by=actor_of_command("user add"))
     click.echo(f"Added {name} as {role}." + (f" Password: {password}" if generate else ""))
 
 
@@ -96,7 +94,12 @@ def set_password(name: str, role: str | None, generate: bool, settings: Settings
         if all(u.name != name for u in access.users()):
             raise InvalidParameter("name", f"There is no user '{name[:80]}'.")
         password = new_password() if generate else _read_password()
-        access.set_password(name, password, role=None if role is None else Role.named(role))
+        access.set_password(
+            name,
+            password,
+            role=None if role is None else Role.named(role),
+            by=actor_of_command("user password"),
+        )
     click.echo(f"Changed the password of {name}." + (f" Password: {password}" if generate else ""))
 
 
@@ -105,9 +108,9 @@ def set_password(name: str, role: str | None, generate: bool, settings: Settings
 @click.argument("role", type=_ROLES)
 @with_settings()
 def set_role(name: str, role: str, settings: Settings) -> None:
-    """Give the user NAME another role. Password and tokens stay."""
+    """Give the user NAME another role, for the server as a whole. Password, tokens and roles for workspaces stay."""
     with _access(settings) as access:
-        access.set_role(name, Role.named(role))
+        access.set_role(name, Role.named(role), by=actor_of_command("user role"))
     click.echo(f"{name} is now {role}.")
 
 
@@ -115,9 +118,9 @@ def set_role(name: str, role: str, settings: Settings) -> None:
 @click.argument("name")
 @with_settings()
 def remove_user(name: str, settings: Settings) -> None:
-    """Remove the user NAME and its tokens."""
+    """Remove the user NAME with its tokens and roles."""
     with _access(settings) as access:
-        access.remove_user(name)
+        access.remove_user(name, by=actor_of_command("user remove"))
     click.echo(f"Removed {name}.")
 
 
@@ -130,15 +133,35 @@ def token() -> None:
 @click.argument("user_name", metavar="USER")
 @click.option("--label", default="", help="What the token is for.")
 @click.option("--days", type=click.IntRange(1, 36500), help="Days until it expires.  [default: never]")
+@click.option("--role", type=_ROLES, help="The most it may do, whatever USER may.  [default: as USER]")
+@click.option("--workspace", metavar="NAME", help="Where alone it counts.  [default: everywhere]")
 @with_settings()
-def create_token(user_name: str, label: str, days: int | None, settings: Settings) -> None:
+def create_token(
+    user_name: str, label: str, days: int | None, role: str | None, workspace: str | None, settings: Settings
+) -> None:
     """Create a token that acts as USER, and show it once.
 
-    Clients send it as "Authorization: Bearer TOKEN".
+    Clients send it as "Authorization: Bearer TOKEN", CKAN's as "Authorization: TOKEN". A logger's token is best
+    limited: "--role data-manager --workspace rivers". Beyond its limits it may do what callers without credentials may.
     """
+    from thalweg import app
+    from thalweg.cli.roles import workspace_id_of
+    from thalweg.services.access import Access
+    from thalweg.services.catalogue import CatalogueService
+
     expires_us = None if days is None else time.time_ns() // 1000 + days * DAY_US
-    with _access(settings) as access:
-        text = access.create_token(user_name, label, expires_us)
+    store = app.open_existing(settings)
+    try:
+        text = Access(store, settings).create_token(
+            user_name,
+            label,
+            expires_us,
+            role=None if role is None else Role.named(role),
+            workspace_id=workspace_id_of(CatalogueService(store), workspace),
+            by=actor_of_command("token create"),
+        )
+    finally:
+        store.close()
     click.echo(text)
 
 
@@ -147,17 +170,27 @@ def create_token(user_name: str, label: str, days: int | None, settings: Setting
 def list_tokens(settings: Settings) -> None:
     """List tokens: the first digits of their digest, never the tokens themselves."""
     with _access(settings) as access:
+        names = access.workspace_names()
         rows = [
             (
                 t.digest[:12],
                 t.user,
                 format_instant(t.created_us // 1_000_000 * 1_000_000),
                 "never" if t.expires_us is None else format_instant(t.expires_us // 1_000_000 * 1_000_000),
+                "never" if t.used_us is None else format_instant(t.used_us // 1_000_000 * 1_000_000),
+                _limits(t, names),
                 t.label,
             )
             for t in access.tokens()
         ]
-    _table(("digest", "user", "created", "expires", "label"), rows)
+    table(("digest", "user", "created", "expires", "last used", "limited to", "label"), rows)
+
+
+def _limits(item: Token, names: Mapping[int, str]) -> str:
+    parts = [] if item.role is None else [item.role.word]
+    if item.workspace_id:
+        parts.append(names.get(item.workspace_id, str(item.workspace_id)))
+    return ", ".join(parts) or "-"
 
 
 @token.command("revoke")
@@ -166,5 +199,5 @@ def list_tokens(settings: Settings) -> None:
 def revoke_token(digest: str, settings: Settings) -> None:
     """Revoke the token whose digest begins with DIGEST, as shown by "thalweg token list"."""
     with _access(settings) as access:
-        revoked = access.revoke_token(digest)
+        revoked = access.revoke_token(digest, by=actor_of_command("token revoke"))
     click.echo(f"Revoked {revoked.digest[:12]} of {revoked.user}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from thalweg.cli.options import settings_of
+from thalweg.cli.options import actor_of_command, settings_of
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Provider
 from thalweg.settings import Settings
 
@@ -76,7 +76,7 @@ def _describe(service: CatalogueService) -> None:
     if workspace.title or workspace.abstract or workspace.provider != Provider():
         return
     described = replace(workspace, title=TITLE, abstract=ABSTRACT, keywords=KEYWORDS, provider=PROVIDER)
-    service.put_workspace(described).result()
+    service.put_workspace(described, by=actor_of_command("demo")).result()
 
 
 def _load_into(service: Load) -> None:

@@ -114,6 +114,7 @@ def _service(settings: Settings, stack: ExitStack) -> Load:
     import tempfile
 
     from thalweg import app
+    from thalweg.domain.access import Actor
     from thalweg.domain.store import Registration, Store
     from thalweg.services.load import Ensured, Load
 
@@ -128,11 +129,13 @@ def _service(settings: Settings, stack: ExitStack) -> Load:
     class LoadMakingStore(Load):
         made = False
 
-        def ensure(self, workspace: str, registration: Registration, *, join: bool = False) -> Ensured:
+        def ensure(
+            self, workspace: str, registration: Registration, *, join: bool = False, by: Actor | str = ""
+        ) -> Ensured:
             if not self.made:
                 super().__init__(opened(settings.store))
                 self.made = True
-            return super().ensure(workspace, registration, join=join)
+            return super().ensure(workspace, registration, join=join, by=by)
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-"))
     return LoadMakingStore(opened(f"sqlite:///{folder}/empty.sqlite"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import getpass
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from thalweg.domain.access import Actor
 from thalweg.settings import Reference, Settings, find_file, load_settings, reference
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,6 +50,27 @@ def settings_of(config: Path | None, overrides: dict[str, Any]) -> Settings:
 def flags() -> list[str]:
     """Names of the settings that ``thalweg serve`` takes as options."""
     return [r.name for r in reference() if r.declaration.flag]
+
+
+def actor_of_command(operation: str) -> Actor:
+    """Who runs a command, for the audit log: the machine's user."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = str(os.getuid())
+    return Actor(f"system:{name}", door="command", operation=operation)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Show rows in columns. What cannot be shown, such as the escape codes of terminals, is left out."""
+    texts = [[_shown(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(len(row[i]) for row in texts) for i in range(len(head))]
+    for row in texts:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _shown(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def _option(item: Reference) -> Callable[[Any], Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from thalweg.cli.options import with_settings
+from thalweg.cli.options import actor_of_command, with_settings
 from thalweg.domain.catalogue import Provider, Workspace
 from thalweg.domain.errors import InvalidParameter, NotFound, StoreUnavailable
 from thalweg.settings import Settings
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 _WRITE_TIMEOUT_S: Final = 60.0
 _TEXTS: Final = ("title", "abstract", "fees", "access_constraints", "authority")
+_VISIBILITY: Final = {"public": True, "private": False}
 _PROVIDER: Final = tuple(f"provider.{item.name}" for item in fields(Provider))
-KEYS: Final = (*_TEXTS[:2], "keywords", *_TEXTS[2:], "srids", *_PROVIDER)
+KEYS: Final = (*_TEXTS[:2], "keywords", *_TEXTS[2:], "srids", "visibility", *_PROVIDER)
 """What ``set`` takes, in the order of ``show``."""
 
 _HELP: Final = f"""
@@ -37,6 +38,7 @@ _HELP: Final = f"""
     authority           third part of the URNs made for new things
     srids               EPSG codes that answers may be asked in, separated by
                         commas, the workspace's own first
+    visibility          public, or private: for users with a role for it alone
 
     Who offers it: {", ".join(_PROVIDER)}.
 
@@ -85,7 +87,7 @@ def list_workspaces(settings: Settings) -> None:
 def add_workspace(name: str, changes: tuple[str, ...], settings: Settings) -> None:
     with _catalogue(settings) as catalogue:
         made = changed(Workspace(0, str(uuid.uuid4()), name), changes)
-        _done(catalogue.put_workspace(made))
+        _done(catalogue.put_workspace(made, by=actor_of_command("workspace add")))
     click.echo(
         f"Added {name}. Its services are at {settings.base_url}/{name}/…, such as {settings.base_url}/{name}/sos."
     )
@@ -100,7 +102,7 @@ def set_workspace(name: str, changes: tuple[str, ...], settings: Settings) -> No
         before = _existing(catalogue, name)
         after = changed(before, changes)
         if after != before:
-            _done(catalogue.put_workspace(after))
+            _done(catalogue.put_workspace(after, by=actor_of_command("workspace set")))
     click.echo(f"Changed {name}." if after != before else f"{name} says this already.")
     if after.authority != before.authority:
         click.echo("New things get URNs of the new authority; those that are there keep theirs.")
@@ -136,20 +138,35 @@ def changed(workspace: Workspace, changes: Sequence[str]) -> Workspace:
             raise InvalidParameter("changes", f"'{text[:80]}' is not of the form KEY=VALUE.")
         if key not in KEYS:
             raise InvalidParameter("changes", f"A workspace has no '{name[:80]}'{_instead(key)}")
-        if key in values or (key.startswith("provider.") and key.removeprefix("provider.") in provider):
+        if (
+            key in values
+            or (key == "visibility" and "public" in values)
+            or (key.startswith("provider.") and key.removeprefix("provider.") in provider)
+        ):
             raise InvalidParameter("changes", f"'{key}' is given twice.")
         if key.startswith("provider."):
             provider[key.removeprefix("provider.")] = value
         else:
-            values[key] = _value(key, value)
+            values[name_of(key)] = _value(key, value)
     if provider:
         values["provider"] = replace(workspace.provider, **provider)
     return replace(workspace, **values)
 
 
+def name_of(key: str) -> str:
+    """The workspace's attribute that a key stands for."""
+    return "public" if key == "visibility" else key
+
+
 def _value(key: str, text: str) -> object:
     if key == "keywords":
         return tuple(part.strip() for part in text.split(",") if part.strip())
+    if key == "visibility":
+        if not text:
+            return True
+        if text not in _VISIBILITY:
+            raise InvalidParameter("visibility", f"visibility is public or private, not '{text[:40]}'.")
+        return _VISIBILITY[text]
     if not text and key not in ("title", "abstract"):
         return getattr(Workspace(0, "", ""), key)
     if key == "srids":
@@ -168,12 +185,14 @@ def _value(key: str, text: str) -> object:
 def _instead(key: str) -> str:
     known = {name.removeprefix("provider."): name for name in KEYS}
     near = difflib.get_close_matches(key.removeprefix("provider.")[:80], known, n=1)
-    return f"; did you mean '{known[near[0]]}'?" if near else f"; it has {', '.join(KEYS[:7])} and provider.… texts."
+    return f"; did you mean '{known[near[0]]}'?" if near else f"; it has {', '.join(KEYS[:8])} and provider.… texts."
 
 
 def _shown(workspace: Workspace, key: str) -> str:
     if key.startswith("provider."):
         return str(getattr(workspace.provider, key.removeprefix("provider.")))
+    if key == "visibility":
+        return "public" if workspace.public else "private"
     value = getattr(workspace, key)
     return ",".join(str(part) for part in value) if isinstance(value, tuple) else str(value)
 

@@ -17,7 +17,7 @@ from thalweg.domain.time import Duration
 
 DEFAULT_WORKSPACE: Final = "default"
 RESERVED_WORKSPACE_NAMES: Final = frozenset(
-    "sos sta wfs features ldes api datastore istsos admin health metrics static login logout docs openapi "
+    "sos sta wfs features ldes api datastore istsos admin account health metrics static login logout docs openapi "
     "dataset organization group user dashboard uploads demo".split()
 )
 """First path parts that doors and pages use; no workspace may take them."""
@@ -56,6 +56,7 @@ class Workspace:
 
     authority         third part of the URNs made for new things: ``urn:ogc:def:procedure:<authority>:1.0:<name>``
     srids             EPSG codes that answers may be asked in, the workspace's own first
+    public            False: nothing in it is public, whatever the dataset says
     generation        raised by every committed change of its metadata (this workspace, its entities)
     """
 
@@ -71,6 +72,7 @@ class Workspace:
     srids: tuple[int, ...] = (WGS84,)
     provider: Provider = field(default_factory=Provider)
     generation: int = 0
+    public: bool = True
 
     def urn(self, kind: str, name: str) -> str:
         """The URN of a new thing; kind is ``procedure``, ``parameter``, ``feature``, ``offering`` or ``sensor``."""
@@ -235,6 +237,7 @@ class Procedure:
     sampling          expected time between rows; acquisition: between readings of the instrument
     description       kept apart so that listing procedures does not load documents: see ``CatalogueStore``
     generation        the workspace's generation at which it, its series or its offerings last changed
+    public            False: only for callers who hold a role for it, one of its offerings, its workspace or the server
     """
 
     id: int
@@ -250,6 +253,7 @@ class Procedure:
     sampling: Duration | None = None
     acquisition: Duration | None = None
     generation: int = 0
+    public: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +262,8 @@ class Offering:
 
     procedure_id  set for the offering that belongs to one procedure alone (SOS 2.0: one per procedure); None for a
                   network offering
+    public        of a network offering: False: only for callers who hold a role for it, its workspace or the server;
+                  one that belongs to a procedure is as public as that procedure
     """
 
     id: int
@@ -268,3 +274,4 @@ class Offering:
     procedure_id: int | None = None
     procedure_ids: tuple[int, ...] = ()
     active: bool = True
+    public: bool = True

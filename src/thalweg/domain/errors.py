@@ -85,5 +85,9 @@ class TooManyRequests(StoreUnavailable):
     say it in the same form, with 429 in place of 503."""
 
 
+class TooManyTries(TooManyRequests):
+    """Passwords were tried too often."""
+
+
 class DamagedData(ThalwegError):
     """Stored bytes fail their checksum. Named, never served; everything else goes on."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
 
+from thalweg.domain.access import Resource, Role, Scope
 from thalweg.domain.catalogue import (
     Feature,
     ObservedProperty,
@@ -17,8 +20,18 @@ from thalweg.domain.catalogue import (
     Workspace,
 )
 
+_MAX_VIEWS: Final = 64
+"""Most restricted pictures that a snapshot keeps."""
 _MAX_REMEMBERED: Final = 65_536
 """Most answers of one kind that a snapshot remembers: made of names and ids that requests bring."""
+
+
+NO_GUESTS: Final[Mapping[Scope, Role]] = MappingProxyType({})
+
+View: TypeAlias = frozenset[tuple[str, int]]
+"""What a restricted picture shows: kind and id of things that a caller holds a role for, and ``PUBLIC`` if the public
+ones show, too."""
+PUBLIC: Final = ("", 0)
 
 
 class SeriesSubset(NamedTuple):
@@ -34,6 +47,10 @@ class Catalogue:
 
     All mappings by id keep the order of creation. ``tracks`` holds every (procedure, feature) that has or had
     observations or was declared at registration.
+
+    guests  what everybody is granted in this workspace, by scope
+    view    None: everything; else what this picture, made by ``restricted``, shows. Whatever is made of a catalogue
+            and kept longer than it is to be kept by ``key``
     """
 
     def __init__(
@@ -46,8 +63,13 @@ class Catalogue:
         procedures: Mapping[int, Procedure],
         offerings: Mapping[int, Offering],
         tracks: Mapping[int, Track],
+        guests: Mapping[Scope, Role] = NO_GUESTS,
+        view: View | None = None,
     ) -> None:
         self.workspace = workspace
+        self.guests = guests
+        self.view = view
+        self.key: tuple[int, View | None] = (workspace.id, view)
         self.units = units
         self.properties = properties
         self.features = features
@@ -57,10 +79,113 @@ class Catalogue:
         self._matches: dict[str, tuple[ObservedProperty, ...]] = {}
         self._members: dict[int, frozenset[int]] = {}
         self._subsets: dict[tuple[int, tuple[int, ...] | None], SeriesSubset] = {}
+        self._restricted: dict[View, Catalogue] = {}
 
     @property
     def generation(self) -> int:
         return self.workspace.generation
+
+    # ------------------------------------------------------------ who may see what
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether everything in it is public, so that whoever may read the workspace sees all of it."""
+        return (
+            self.workspace.public
+            and all(p.public for p in self.procedures.values())
+            and all(o.public for o in self.offerings.values())
+        )
+
+    @property
+    def resource(self) -> Resource:
+        """The workspace as a whole, for questions of policy."""
+        return self._resource(self.workspace.public)
+
+    def _resource(self, public: bool, kind: str = "", number: int = 0) -> Resource:
+        workspace_id = self.workspace.id
+        guests = self.guests
+        if not guests:
+            return Resource(workspace_id, kind, number, public)
+        role = guests.get(Scope(workspace_id), Role.NOTHING) if public else Role.NOTHING
+        return Resource(
+            workspace_id, kind, number, public, max(role, guests.get(Scope(workspace_id, kind, number), role))
+        )
+
+    def dataset(self, kind: str, number: int, *, public: bool) -> Resource:
+        """A dataset of any kind in this workspace, for questions of policy.
+
+        public  as the dataset itself says
+        """
+        return self._resource(public and self.workspace.public, kind, number)
+
+    def resource_of(self, procedure: Procedure) -> Resource:
+        """A procedure for questions of policy: what is granted on one of its offerings holds for it, too."""
+        found = self._resource(procedure.public and self.workspace.public, "procedure", procedure.id)
+        within = tuple([("offering", o.id) for o in self.offerings_by_procedure.get(procedure.id, ())])
+        guests = found.guests
+        for kind, number in within if self.guests else ():
+            guests = max(guests, self.guests.get(Scope(self.workspace.id, kind, number), guests))
+        return Resource(found.workspace_id, found.kind, found.id, found.public, guests, within)
+
+    def restricted(self, view: View) -> Catalogue:
+        """The same picture with what the view names alone, and of all else what belongs to it; made once.
+
+        A procedure shows if it is named, if one of its offerings is, or if it is public and the public ones show. Its
+        own offering shows with it. A network offering shows if it is named or public, unless all its members are
+        hidden. Features and observed properties that no visible procedure has are left out: whose they are cannot be
+        told.
+        """
+        found = self._restricted.get(view)
+        if found is None:
+            if len(self._restricted) >= _MAX_VIEWS:
+                self._restricted.clear()
+            found = self._restricted[view] = self._only(view)
+        return found
+
+    def _only(self, view: View) -> Catalogue:
+        shows_public = PUBLIC in view and self.workspace.public
+        named = {i for kind, i in view if kind == "procedure"}
+        for kind, i in view:
+            if kind == "offering" and i in self.offerings:
+                named.update(self.offerings[i].procedure_ids)
+        procedures = {i: p for i, p in self.procedures.items() if (p.public and shows_public) or i in named}
+        offerings = {}
+        for i, offering in self.offerings.items():
+            if offering.procedure_id is not None:
+                if offering.procedure_id in procedures:
+                    offerings[i] = offering
+            elif offering.public or ("offering", i) in view:
+                members = tuple([m for m in offering.procedure_ids if m in procedures])
+                if members:
+                    whole = members == offering.procedure_ids
+                    offerings[i] = offering if whole else replace(offering, procedure_ids=members)
+                elif not offering.procedure_ids and (shows_public or not offering.public):
+                    offerings[i] = offering
+        tracks = {i: t for i, t in self.tracks.items() if t.procedure_id in procedures}
+        features = {t.feature_id for t in tracks.values()}
+        features.update(p.feature_id for p in procedures.values() if p.feature_id is not None)
+        property_ids = {s.property_id for p in procedures.values() for s in p.series}
+        unit_ids = {s.unit_id for p in procedures.values() for s in p.series}
+        return Catalogue(
+            self.workspace,
+            units={i: u for i, u in self.units.items() if i in unit_ids},
+            properties={i: p for i, p in self.properties.items() if i in property_ids},
+            features={i: f for i, f in self.features.items() if i in features},
+            procedures=procedures,
+            offerings=offerings,
+            tracks=tracks,
+            guests=self.guests,
+            view=view,
+        )
+
+    @cached_property
+    def shown_generation(self) -> int:
+        """The generation as those who see this picture may learn it: it tells of nothing that they do not see."""
+        if self.view is None:
+            return self.generation
+        return max((p.generation for p in self.procedures.values()), default=1)
+
+    # ------------------------------------------------------------ look-ups
 
     # Procedures, features, offerings and properties answer to their identifier and to their short name; a sensor
     # also to its assigned id. Identifiers win over names.

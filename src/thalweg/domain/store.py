@@ -8,6 +8,9 @@ Rules that hold for every call:
   all or nothing. Any answer given after that, by any process on the same store, includes it.
 * **Futures.** Writes return a ``concurrent.futures.Future`` at once, so that many can share one commit; its
   exception, if any, is a domain error. Everything else returns its value. All calls may be made from any thread.
+* **Who.** Writes take who makes them (``by``: an Actor, or a bare name). Changes of metadata and of accounts,
+  corrections and deletions of observations leave a line in the audit log, in the same transaction; plain inserts do
+  not.
 * **Bounded.** No call returns more than it says; scans give blocks of at most ``MAX_BLOCK_ROWS`` rows and hold no
   transaction between two blocks.
 * **Errors.** ``StoreUnavailable`` (locked, full, I/O error), ``DamagedData`` (checksum), and those named per call.
@@ -15,13 +18,13 @@ Rules that hold for every call:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from thalweg.domain.access import Token, User
+from thalweg.domain.access import Actor, AuditEntry, AuditQuery, Grant, Scope, Session, Token, User
 from thalweg.domain.blocks import Block, ValueKind
 from thalweg.domain.catalogue import (
     AllowedValues,
@@ -88,47 +91,58 @@ class CatalogueStore(Protocol):
         """What a procedure's description says. Raises NotFound."""
         ...
 
-    def put_workspace(self, workspace: Workspace) -> Future[Workspace]:
+    def put_workspace(self, workspace: Workspace, *, by: Actor | str = "") -> Future[Workspace]:
         """Create (``id`` 0) or change a workspace. AlreadyExists: the name; NotFound: the id."""
         ...
 
-    def register_procedure(self, workspace_id: int, registration: Registration) -> Future[Procedure]:
+    def register_procedure(
+        self, workspace_id: int, registration: Registration, *, by: Actor | str = ""
+    ) -> Future[Procedure]:
         """Store a new procedure. AlreadyExists (parameter ``procedure``) if identifier, name or assigned id is
         taken. A track is created for each of its features."""
         ...
 
     def update_procedure(
-        self, workspace_id: int, procedure: Procedure, description: SensorDescription | None = None
+        self,
+        workspace_id: int,
+        procedure: Procedure,
+        description: SensorDescription | None = None,
+        *,
+        by: Actor | str = "",
     ) -> Future[Procedure]:
         """Replace a procedure's own fields and, if given, its description; series may be appended and their unit,
         constraint and name changed, never removed or reordered. NotFound, AlreadyExists."""
         ...
 
-    def add_series(self, procedure_id: int, series: Sequence[SeriesRegistration]) -> Future[Procedure]:
+    def add_series(
+        self, procedure_id: int, series: Sequence[SeriesRegistration], *, by: Actor | str = ""
+    ) -> Future[Procedure]:
         """Append series that the procedure does not have yet (those it has are left alone)."""
         ...
 
-    def delete_procedure(self, workspace_id: int, procedure_id: int) -> Future[None]:
+    def delete_procedure(self, workspace_id: int, procedure_id: int, *, by: Actor | str = "") -> Future[None]:
         """Remove a procedure, its tracks, observations, change log, own offering and memberships. NotFound."""
         ...
 
-    def put_unit(self, workspace_id: int, unit: Unit) -> Future[Unit]:
+    def put_unit(self, workspace_id: int, unit: Unit, *, by: Actor | str = "") -> Future[Unit]:
         """Create (``id`` 0) or change. AlreadyExists: the code."""
         ...
 
-    def put_property(self, workspace_id: int, observed_property: ObservedProperty) -> Future[ObservedProperty]:
+    def put_property(
+        self, workspace_id: int, observed_property: ObservedProperty, *, by: Actor | str = ""
+    ) -> Future[ObservedProperty]:
         """Create (``id`` 0) or change. AlreadyExists: identifier or name."""
         ...
 
-    def put_feature(self, workspace_id: int, feature: Feature) -> Future[Feature]:
+    def put_feature(self, workspace_id: int, feature: Feature, *, by: Actor | str = "") -> Future[Feature]:
         """Create (``id`` 0) or change. AlreadyExists: identifier or name."""
         ...
 
-    def put_offering(self, workspace_id: int, offering: Offering) -> Future[Offering]:
+    def put_offering(self, workspace_id: int, offering: Offering, *, by: Actor | str = "") -> Future[Offering]:
         """Create (``id`` 0) or change, membership included. AlreadyExists: identifier or name."""
         ...
 
-    def delete_offering(self, workspace_id: int, offering_id: int) -> Future[None]:
+    def delete_offering(self, workspace_id: int, offering_id: int, *, by: Actor | str = "") -> Future[None]:
         """Remove a network offering; its procedures stay. NotFound; InvalidParameter for a procedure's own one."""
         ...
 
@@ -145,7 +159,9 @@ class Extent:
 class ObservationStore(Protocol):
     """Observations by track."""
 
-    def insert(self, workspace_id: int, insertions: Sequence[Insertion], *, by: str = "") -> Future[list[Receipt]]:
+    def insert(
+        self, workspace_id: int, insertions: Sequence[Insertion], *, by: Actor | str = ""
+    ) -> Future[list[Receipt]]:
         """Store the rows of all insertions or of none; receipts in the order given.
 
         Checks, in this order, before anything is kept: the procedure exists (NotFound ``procedure``), every column
@@ -160,7 +176,7 @@ class ObservationStore(Protocol):
         """
         ...
 
-    def load(self, workspace_id: int, insertion: Insertion, *, by: str = "") -> Receipt:
+    def load(self, workspace_id: int, insertion: Insertion, *, by: Actor | str = "") -> Receipt:
         """Bulk path of ``insert`` for many rows: sealed at once, in bounded transactions that other writers get
         between; repeatable, so that a load interrupted half-way is simply run again. Not all-or-nothing: each
         transaction is. Same checks, made before the first transaction; on_duplicate must not be REFUSE."""
@@ -195,7 +211,7 @@ class ObservationStore(Protocol):
         ...
 
     def delete(
-        self, track_id: int, interval: Interval, property_ids: Sequence[int] | None = None, *, by: str = ""
+        self, track_id: int, interval: Interval, property_ids: Sequence[int] | None = None, *, by: Actor | str = ""
     ) -> Future[int]:
         """Delete cells of the properties (None: whole rows) whose phenomenon end lies in the interval; a row left
         without a cell goes too. Returns cells deleted. Extremes, counts and last values are recomputed exactly."""
@@ -212,35 +228,78 @@ class ObservationStore(Protocol):
 
 
 class AccessStore(Protocol):
-    """Accounts and tokens."""
+    """Accounts, tokens, sessions, roles, and the audit log."""
 
     def users(self) -> list[User]: ...
 
     def user(self, name: str) -> User | None: ...
 
-    def put_user(self, user: User) -> Future[None]:
+    def put_user(self, user: User, *, by: Actor | str = "") -> Future[None]:
         """Create or replace by name."""
         ...
 
-    def delete_user(self, name: str) -> Future[None]:
-        """Remove a user and its tokens. NotFound."""
+    def delete_user(self, name: str, *, by: Actor | str = "") -> Future[None]:
+        """Remove a user with its tokens, sessions and grants. NotFound."""
         ...
 
     def tokens(self) -> list[Token]: ...
 
     def token(self, digest: str) -> Token | None: ...
 
-    def put_token(self, token: Token) -> Future[None]:
-        """Create or replace by digest. NotFound: the user."""
+    def put_token(self, token: Token, *, by: Actor | str = "") -> Future[None]:
+        """Create or replace by digest; ``used_us`` is not kept by it. NotFound: the user."""
         ...
 
-    def delete_token(self, digest: str) -> Future[None]:
+    def delete_token(self, digest: str, *, by: Actor | str = "") -> Future[None]:
+        """NotFound."""
+        ...
+
+    def session(self, digest: str) -> Session | None: ...
+
+    def put_session(self, session: Session, *, by: Actor | str = "") -> Future[None]:
+        """Create; sessions that have ended, and those of the user beyond a bound, go. NotFound: the user."""
+        ...
+
+    def delete_session(self, digest: str, *, by: Actor | str = "") -> Future[None]:
+        """Nothing if it is gone already."""
+        ...
+
+    def delete_sessions(self, user: str, *, but: str = "") -> Future[None]:
+        """All sessions of a user, but the one of that digest."""
+        ...
+
+    def note_uses(self, tokens: Mapping[str, int], sessions: Mapping[str, int]) -> Future[None]:
+        """When tokens and sessions were last used, microseconds UTC by digest. Does not raise the generation."""
+        ...
+
+    def grants(self, principal: str | None = None) -> list[Grant]:
+        """All grants, or those of one principal; ``ANONYMOUS``: what everybody holds."""
+        ...
+
+    def put_grant(self, grant: Grant, *, by: Actor | str = "") -> Future[None]:
+        """Create or replace by principal and scope. What everybody is granted is part of the workspace's catalogue
+        and raises its generation. NotFound: the user, workspace or dataset; InvalidParameter: the kind."""
+        ...
+
+    def delete_grant(self, principal: str, scope: Scope, *, by: Actor | str = "") -> Future[None]:
         """NotFound."""
         ...
 
     def access_generation(self) -> int:
-        """Raised by every change of accounts or tokens; some microseconds, so that verified credentials can be
-        remembered safely."""
+        """Raised by every change of accounts, tokens, roles and by the end of a session; some microseconds, so that
+        verified credentials can be remembered safely."""
+        ...
+
+    def audit(self, query: AuditQuery) -> list[AuditEntry]:
+        """Lines of the audit log, newest first."""
+        ...
+
+    def append_audit(self, entries: Sequence[AuditEntry]) -> Future[None]:
+        """Append lines about what is no change of the store, such as sign-ins that failed; ``number`` is given anew."""
+        ...
+
+    def delete_audit(self, before_us: int, *, limit: int = 1000) -> Future[int]:
+        """Remove the oldest lines from before an instant, at most so many; how many."""
         ...
 
 
@@ -271,8 +330,40 @@ class StoreInfo:
     bytes_per_part: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class StoreFigures:
+    """What a monitor watches, cheap enough for every few seconds.
+
+    log_bytes  length of the write-ahead log
+    reserve    whether the room kept for deleting on a full disk is there
+    reopened   how often a writer came back after an I/O error, of all processes
+    """
+
+    tracks: int
+    rows: int
+    tail_rows: int
+    procedures: int
+    size_bytes: int
+    log_bytes: int
+    free_bytes: int
+    reserve: bool
+    reopened: int
+
+
 class MaintenanceStore(Protocol):
     """For operators and background work."""
+
+    def problems(self, timeout_s: float = 2.0) -> list[str]:
+        """What keeps the store from its work now, each as a phrase without names of files: it cannot be read, it
+        cannot be written within the time, there is no room, nobody does background work. Empty: it is ready."""
+        ...
+
+    def figures(self) -> StoreFigures: ...
+
+    @property
+    def queued(self) -> int:
+        """Writes of this process that wait for their commit."""
+        ...
 
     @property
     def epoch(self) -> str:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Generic, TypeVar
 
 from thalweg.auth.policy import Action
 from thalweg.doors.http import Deferred, Request, Response
 
 S = TypeVar("S")
+
+
+class Credentials(Enum):
+    """How a protocol's clients say who they are, beside the Basic and Bearer schemes that every door takes."""
+
+    STANDARD = "standard"
+    """nothing else: any other Authorization header is answered 401"""
+    BARE_TOKEN = "bare token"  # noqa: S105 (no token)
+    """``Authorization: TOKEN`` as well, and a bad token of that form is an anonymous caller (CKAN)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,7 @@ class Door(Generic[S]):
     operation     the operation's name for metrics and logs, from a request; cheap, never fails
     operations    every operation the door has, by the name that ``operation`` gives, with what the caller has to be
                   permitted to do; ``handle`` goes by the same table
+    credentials   how its clients say who they are
     """
 
     name: str
@@ -34,3 +45,4 @@ class Door(Generic[S]):
     operation: Callable[[Request], str]
     operations: Mapping[str, Action]
     conformance: tuple[str, ...] = ()
+    credentials: Credentials = Credentials.STANDARD

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from thalweg.domain.access import Principal
+from thalweg.domain.access import Actor, Principal
 
 
 @dataclass(slots=True)
@@ -20,7 +20,7 @@ class Request:
     workspace  the workspace's name, from the URL
     base_url   the door's own public address without trailing slash (``https://example.org/sos``), made from the
                setting ``public_url``, never from the Host header
-    client     the address it came from, behind trusted proxies the one that they name
+    address    it came from, behind trusted proxies the one that they name
     """
 
     method: str
@@ -32,7 +32,11 @@ class Request:
     base_url: str
     principal: Principal
     request_id: str = ""
-    client: str = ""
+    address: str = ""
+
+    def actor(self, door: str, operation: str) -> Actor:
+        """The caller as the audit log names who changed something."""
+        return Actor(self.principal.name, self.address, self.request_id, door, operation)
 
     def header(self, name: bytes) -> str:
         """The first header of that (lower case) name, or an empty text."""

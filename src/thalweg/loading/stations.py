@@ -231,7 +231,9 @@ class _FileLoader:
             procedure = stored
             feature: int | Feature = registration.features[0] if stored.feature_id is None else stored.feature_id
         else:
-            ensured = self._service.ensure(self._workspace, registration, join=bool(self._options.offering))
+            ensured = self._service.ensure(
+                self._workspace, registration, join=bool(self._options.offering), by=self._options.by or LOADER
+            )
             procedure = ensured.procedure
             feature = registration.features[0]
             if ensured.created:

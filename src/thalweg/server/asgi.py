@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from thalweg.auth.credentials import CHALLENGE
-from thalweg.auth.policy import Action, may
+from thalweg.auth.policy import Action, may_somewhere
 from thalweg.domain.access import Principal, Role
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, RESERVED_WORKSPACE_NAMES
 from thalweg.domain.errors import (
@@ -32,9 +32,11 @@ from thalweg.domain.errors import (
 from thalweg.doors.door import Door
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.server.body import Budget, ClientGone, decode_body, read_body
+from thalweg.server.callers import PRIVATE, Callers
 from thalweg.server.clients import Clients
 from thalweg.server.contract import AsgiCallable, Authenticator, Message, Receive, Scope, Send
 from thalweg.server.logs import AccessLog
+from thalweg.server.metrics import Metrics
 from thalweg.server.pool import Bridge, Pool, release_memory
 from thalweg.server.reply import SECURITY_HEADERS, BrokenOff, Header, Reply
 from thalweg.settings import Settings
@@ -94,11 +96,11 @@ class Asgi:
         access: Authenticator,
         settings: Settings,
         pages: AsgiCallable,
+        metrics: Metrics | None = None,
     ) -> None:
         self._doors = {door.name: door for door in doors}
         self._methods = {door.name: frozenset(door.methods) for door in doors}
         self.services = services
-        self._access = access
         self.settings = settings
         self._pages = pages
         self._base_url = settings.base_url
@@ -106,7 +108,6 @@ class Asgi:
             f"/{name}": Target(door, DEFAULT_WORKSPACE, "", f"{self._base_url}/{name}")
             for name, door in self._doors.items()
         }
-        self._anonymous = access.quick("")
         self.bridge = Bridge()
         timeout_s = settings.request_timeout_s
         self._pool = Pool(
@@ -120,6 +121,8 @@ class Asgi:
             queue=settings.max_pool_queue,
             timeout_s=settings.login_wait_s,
         )
+        self._callers = Callers(access, self._logins, settings)
+        self._metrics = metrics
         self.budget = Budget(settings.max_bodies_bytes)
         self._clients = Clients(settings)
         self._log = AccessLog(settings.log_format) if settings.access_log else None
@@ -153,7 +156,7 @@ class Asgi:
         request, method, door = exchange.request, exchange.method, exchange.door
         reply = Reply(
             method, exchange.headers, exchange.common, receive, send, self._pool, self.settings.compress_min_bytes,
-            partial(self._clients.heavy, request.client),
+            partial(self._clients.heavy, request.address),
         )  # fmt: skip
         status = 0
         try:
@@ -217,29 +220,36 @@ class Asgi:
 
     def admit(self, request: Request) -> None:
         """Count a request of its client. Raises TooManyRequests."""
-        self._clients.admit(request.client)
+        self._clients.admit(request.address)
 
     def takes(self, door: Door[Any], method: str) -> bool:
         return method in self._methods[door.name]
 
-    def known_caller(self, headers: dict[bytes, bytes]) -> Principal | None:
-        """The caller, if told within microseconds."""
-        authorization = headers.get(b"authorization")
-        if authorization is None:
-            return self._anonymous
-        return self._access.quick(authorization.decode("latin-1"))
+    def known_caller(self, exchange: Exchange) -> Principal | None:
+        """The caller, if told within microseconds. Never raises."""
+        return self._callers.known(exchange.headers, exchange.request.method, exchange.door.credentials)
+
+    def recognise(self, exchange: Exchange, principal: Principal) -> None:
+        """Take note of the caller, once."""
+        exchange.request.principal = principal
+        if principal.via == "session":
+            exchange.common.extend(PRIVATE)
 
     def body_limit(self, principal: Principal) -> int:
         settings = self.settings
-        return settings.max_bulk_body_bytes if may(principal, Action.INSERT) else settings.max_body_bytes
+        return settings.max_bulk_body_bytes if may_somewhere(principal, Action.INSERT) else settings.max_body_bytes
 
     def log(self, exchange: Exchange, status: int, size: int) -> None:
-        """One line of the access log."""
+        """What metrics and the access log say of an answer."""
+        seconds = perf_counter() - exchange.started
+        operation = self._operation(exchange.door, exchange.request)
+        if self._metrics is not None:
+            self._metrics.add(exchange.door.name, operation, status, seconds)
         if self._log is not None:
             request = exchange.request
             self._log.add(
-                exchange.method, exchange.door.name, self._operation(exchange.door, request), status, size,
-                perf_counter() - exchange.started, request.request_id, request.principal.name,
+                exchange.method, exchange.door.name, operation, status, size, seconds, request.request_id,
+                request.principal.name,
             )  # fmt: skip
 
     # ------------------------------------------------------------ path
@@ -267,7 +277,7 @@ class Asgi:
         request, door, headers = exchange.request, exchange.door, exchange.headers
         if result is None:
             self.admit(request)
-            request.principal = self.known_caller(headers) or await self._login(headers.get(b"authorization", b""))
+            self.recognise(exchange, await self._caller(exchange))
             if b"content-length" in headers or b"transfer-encoding" in headers:
                 await self._read(request, headers, receive)
         repeats = _REPEATS
@@ -276,7 +286,7 @@ class Asgi:
                 if len(request.body) <= INLINE_BODY_BYTES:
                     result = door.handle(request, self.services)
                 else:
-                    with self._clients.heavy(request.client):
+                    with self._clients.heavy(request.address):
                         result = await self._pool.run(door.handle, request, self.services)
             if not isinstance(result, Deferred):
                 return result
@@ -307,11 +317,14 @@ class Asgi:
             # The pool is closed: the process ends.
             pass
 
-    async def _login(self, authorization: bytes) -> Principal:
-        text = authorization.decode("latin-1")
-        principal = self._access.quick(text)
+    async def _caller(self, exchange: Exchange) -> Principal:
+        """The caller; raises what ``Callers.of`` does."""
+        request = exchange.request
+        principal = self.known_caller(exchange)
         if principal is None:
-            principal = await self._logins.run(self._access.authenticate, text)
+            principal = await self._callers.of(
+                exchange.headers, request.method, exchange.door.credentials, request.address, request.request_id
+            )
         return principal
 
     async def _durable(self, deferred: Deferred) -> Response:
@@ -375,7 +388,7 @@ class Asgi:
         if b"access-control-request-method" in headers and self._cors(headers.get(b"origin", b"")):
             response.headers += [
                 ("Access-Control-Allow-Methods", allow),
-                ("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match"),
+                ("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, X-CSRF-Token"),
                 ("Access-Control-Max-Age", "600"),
             ]
         return response
@@ -414,9 +427,10 @@ class Asgi:
         scope["request_id"] = request_id
         principal = _NOBODY
         try:
-            self._clients.admit(self._clients.address(_peer(scope), scope["headers"]))
-            authorization = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-            principal = await self._login(authorization)
+            address = self._clients.address(_peer(scope), scope["headers"])
+            scope["address"] = address
+            self._clients.admit(address)
+            principal = await self._callers.of_page(scope, address, request_id)
             scope["principal"] = principal
             await self._pages(scope, receive, sending)
         except Exception as error:
@@ -425,6 +439,8 @@ class Asgi:
             elif not isinstance(error, ThalwegError):
                 # The pages have answered already and hand the error on for the log.
                 logger.error("request %s failed", request_id, exc_info=error)
+        if self._metrics is not None:
+            self._metrics.add("web", "page", status, perf_counter() - started)
         if self._log is not None:
             path = scope["path"][:200]
             self._log.add(

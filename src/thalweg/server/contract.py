@@ -19,14 +19,21 @@ AsgiCallable: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Authenticator(Protocol):
-    """Who makes a request; the arguments are values of the Authorization header, empty if there is none."""
+    """Who makes a request.
 
-    def quick(self, authorization: str) -> Principal | None:
+    authorization  value of the Authorization header, empty if there is none
+    session        value of the session's cookie, likewise; counts where there is no header
+    bare           whether the header may hold a token alone
+    """
+
+    def quick(self, authorization: str, session: str = "", bare: bool = False) -> Principal | None:
         """The caller, if known within microseconds; None: ask ``authenticate``."""
         ...
 
-    def authenticate(self, authorization: str) -> Principal:
-        """The caller; may take a second. Raises Unauthenticated."""
+    def authenticate(
+        self, authorization: str, session: str = "", bare: bool = False, address: str = "", request_id: str = ""
+    ) -> Principal:
+        """The caller; may take a second. Raises Unauthenticated, TooManyTries, StoreUnavailable."""
         ...
 
 

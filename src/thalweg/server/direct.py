@@ -57,7 +57,7 @@ def _answer(asgi: Asgi, scope: Scope, body: bytes) -> Whole | Later | AsgiCallab
     request = exchange.request
     principal: Principal | None
     try:
-        principal = asgi.known_caller(exchange.headers)
+        principal = asgi.known_caller(exchange)
     except Exception:
         # Told by the long way, which meets it again.
         principal = None
@@ -70,7 +70,7 @@ def _answer(asgi: Asgi, scope: Scope, body: bytes) -> Whole | Later | AsgiCallab
             asgi.budget.take(len(body))
         except StoreUnavailable:
             return _by_asgi(asgi, exchange)
-    request.principal = principal
+    asgi.recognise(exchange, principal)
     request.body = body
     try:
         asgi.admit(request)

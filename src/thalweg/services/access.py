@@ -1,203 +1,336 @@
-"""Who makes a request: credentials in, principal out; accounts and tokens."""
+"""Who makes a request: credentials in, principal out."""
 
 from __future__ import annotations
 
 import hashlib
-import re
+import logging
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Final, Protocol
 
-from thalweg.auth.credentials import Basic, parse_authorization
-from thalweg.auth.passwords import Passwords, new_password
-from thalweg.auth.tokens import new_token, token_digest
-from thalweg.domain.access import Principal, Role, Token, User
-from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound, StoreUnavailable, Unauthenticated
+from thalweg.auth.credentials import Basic, parse_authorization, parse_bare
+from thalweg.auth.identity import looks_signed
+from thalweg.auth.passwords import Passwords
+from thalweg.auth.sessions import session_digest
+from thalweg.auth.throttle import Throttle
+from thalweg.auth.tokens import token_digest
+from thalweg.domain.access import NO_GRANTS, Actor, AuditEntry, Principal, Role, Scope, Session, Token, User
+from thalweg.domain.catalogue import Workspace
+from thalweg.domain.errors import InvalidParameter, ThalwegError, Unauthenticated
 from thalweg.domain.store import AccessStore
+from thalweg.domain.time import DAY_US
+from thalweg.services.accounts import FIRST_ADMINISTRATOR, Accounts, done, now_us
+from thalweg.services.identity import Provider, provider_of
 from thalweg.settings import Settings
 
-FIRST_ADMINISTRATOR: Final = "admin"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
-_WRITE_TIMEOUT_S: Final = 60.0
+__all__ = ["FIRST_ADMINISTRATOR", "Access", "Accounts"]
+
+logger = logging.getLogger(__name__)
+
+MAX_NOTES: Final = 120
+"""Most sign-ins that a process writes to the audit log in a minute; of further ones their number alone."""
+SIGN_IN_AGAIN_S: Final = 3600.0
+"""A client that sends its password with each request signs in once an hour, as far as the audit log is concerned."""
+MAX_KNOWN: Final = 10_000
+TRIM_S: Final = 3600.0
+"""How often old lines of the audit log are removed."""
+TRIM_ROWS: Final = 1000
+# What no header can hold sets apart what is remembered of other ways to say who one is.
+_BARE: Final = "\0bare "
+_SESSION: Final = "\0session "
 
 
-class Access:
-    """Accounts of one store. May be called from any thread.
+class AccessSource(AccessStore, Protocol):
+    """What is asked of a store here."""
 
-    Verified credentials are remembered for ``remembered_login_s`` under a keyed digest of the header, so that hashing
-    is paid once a minute by each client; any change of accounts or tokens, by whichever process, voids them all.
+    def workspaces(self) -> Mapping[str, Workspace]: ...
+
+
+class Access(Accounts):
+    """Accounts, and the callers of requests. May be called from any thread.
+
+    Verified credentials are remembered for ``remembered_login_s`` under a keyed digest of what was sent, so that
+    hashing is paid once a minute by each client; any change of accounts, tokens or roles, by whichever process, voids
+    them all.
+
+    provider    for tests; else what the settings say
     """
 
-    def __init__(self, store: AccessStore, settings: Settings, passwords: Passwords | None = None) -> None:
-        self._store = store
+    def __init__(
+        self,
+        store: AccessSource,
+        settings: Settings,
+        passwords: Passwords | None = None,
+        provider: Provider | None = None,
+    ) -> None:
+        super().__init__(store, settings, passwords)
+        self._workspaces = store
         self._anonymous = Principal("", settings.anonymous_role)
-        self._passwords = passwords or Passwords(concurrency=settings.login_concurrency, wait_s=settings.login_wait_s)
         self._memory = _Memory(settings.remembered_logins, settings.remembered_login_s)
+        self._throttle = Throttle(settings.login_tries, settings.login_delay_s)
+        self._provider = provider_of(settings) if provider is None else provider
+        self._notes = _Notes()
+        self._uses_lock = threading.Lock()
+        self._token_uses: dict[str, int] = {}
+        self._session_uses: dict[str, int] = {}
+        self._trimmed_s = -TRIM_S
 
     # ------------------------------------------------------------ requests
 
-    def quick(self, authorization: str) -> Principal | None:
-        """The caller, if known without hashing: no header, or credentials remembered. None: call ``authenticate``.
+    def quick(self, authorization: str, session: str = "", bare: bool = False) -> Principal | None:
+        """The caller, if known without hashing: no credentials, or remembered ones. None: call ``authenticate``.
 
-        Takes some microseconds; fit for an event loop.
+        Takes some microseconds; fit for an event loop. Arguments as of ``authenticate``.
         """
-        if not authorization:
+        if authorization:
+            key = _BARE + authorization if bare else authorization
+        elif session:
+            key = _SESSION + session
+        else:
             return self._anonymous
-        return self._memory.get(authorization, self._store.access_generation())
+        return self._memory.get(key, self._store.access_generation())
 
-    def authenticate(self, authorization: str) -> Principal:
+    def authenticate(
+        self, authorization: str, session: str = "", bare: bool = False, address: str = "", request_id: str = ""
+    ) -> Principal:
         """The caller. May take a second; not for an event loop.
 
-        authorization  value of the Authorization header, empty if there is none: anonymous, with ``anonymous_role``
+        authorization  value of the Authorization header, empty if there is none
+        session        the session cookie's value, which counts where there is no header; one that has ended, or is
+                       unknown, is an anonymous caller: a browser sends it without being asked
+        bare           whether the header may hold a token alone, a bad one being an anonymous caller (CKAN)
+        address        of the client, for bounded tries and the audit log
         raises         Unauthenticated for bad credentials, whatever anonymous callers may do; the same text for an
-                       unknown user and a wrong password; StoreUnavailable if too many hashings wait
+                       unknown user and a wrong password; TooManyTries; StoreUnavailable if too many hashings wait, or
+                       the identity provider's keys cannot be had
         """
+        # Read before the account is: a change in between makes what is remembered void from the start.
+        generation = self._store.access_generation()
+        if not authorization:
+            return self._by_session(session, generation) if session else self._anonymous
+        if bare and (alone := parse_bare(authorization)) is not None:
+            try:
+                principal, left_s = self._by_bearer(alone.token, address, request_id)
+            except Unauthenticated:
+                return self._anonymous
+            self._memory.put(_BARE + authorization, generation, principal, left_s)
+            return principal
         credentials = parse_authorization(authorization)
         if credentials is None:
             return self._anonymous
-        # Read before the account is: a change in between makes what is remembered void from the start.
-        generation = self._store.access_generation()
         if isinstance(credentials, Basic):
-            with self._passwords.turn():
-                # Parallel requests with the same credentials: the first ones paid for those that waited.
-                remembered = self._memory.get(authorization, generation)
-                if remembered is not None:
-                    return remembered
-                user = self._store.user(credentials.name)
-                if not self._passwords.verify(None if user is None else user.password_hash, credentials.password):
-                    user = None
-            if user is None:
-                raise Unauthenticated("User name or password is wrong.")
-            principal = Principal(user.name, user.role)
-            self._memory.put(authorization, generation, principal, None)
-            return principal
-        token = self._store.token(token_digest(credentials.token))
-        now_us = time.time_ns() // 1000
-        if token is None or (token.expires_us is not None and token.expires_us <= now_us):
-            raise Unauthenticated("The token is unknown, revoked or expired.")
-        user = self._store.user(token.user)
-        if user is None:
-            raise Unauthenticated("The token is unknown, revoked or expired.")
-        principal = Principal(user.name, user.role)
-        left_s = None if token.expires_us is None else (token.expires_us - now_us) / 1e6
+            return self._by_password(credentials, authorization, generation, address, request_id)
+        principal, left_s = self._by_bearer(credentials.token, address, request_id)
         self._memory.put(authorization, generation, principal, left_s)
         return principal
+
+    def _by_password(
+        self, given: Basic, authorization: str, generation: int, address: str, request_id: str
+    ) -> Principal:
+        self._throttle.check(given.name, address)
+        with self._passwords.turn():
+            # Parallel requests with the same credentials: the first ones paid for those that waited.
+            remembered = self._memory.get(authorization, generation)
+            if remembered is not None:
+                return remembered
+            user = self._verified(given.name, given.password, Actor("", address, request_id, "", "Basic"))
+        principal = self._principal(user.name, user.role, "password")
+        self._memory.put(authorization, generation, principal, None)
+        self._notes.sign_in(Actor(user.name, address, request_id, "", "Basic"))
+        return principal
+
+    def sign_in(self, name: str, password: str, *, by: Actor) -> User:
+        """The user, if the password is right: for forms. Raises Unauthenticated, TooManyTries, StoreUnavailable."""
+        self._throttle.check(name, by.address)
+        with self._passwords.turn():
+            return self._verified(name, password, by)
+
+    def _verified(self, name: str, password: str, by: Actor) -> User:
+        """Within a turn: the user whose password it is. Raises Unauthenticated, TooManyTries."""
+        # Again: others of the same name may have failed meanwhile.
+        self._throttle.check(name, by.address)
+        user = self._store.user(name)
+        if not self._passwords.verify(None if user is None else user.password_hash, password) or user is None:
+            count = self._throttle.failed(name, by.address)
+            # What is no user's name may be a password typed into the wrong field.
+            self._notes.failure(by, name if user is not None else "(unknown user)", count)
+            raise Unauthenticated("User name or password is wrong.")
+        self._throttle.succeeded(name, by.address)
+        return user
+
+    def change_password(self, name: str, old: str, new: str, *, keep: str = "", by: Actor) -> None:
+        """A user's own change of password, who has to know the old one; tries of it are bounded, too.
+
+        keep    the text of a session that stays; the user's others end
+        raises  InvalidParameter ``old``, ``password``; TooManyTries, StoreUnavailable
+        """
+        try:
+            user = self.sign_in(name, old, by=by)
+        except Unauthenticated:
+            raise InvalidParameter("old", "The password given as the present one is wrong.") from None
+        self._put(name, user.role, new, user.created_us, by=by)
+        done(self._store.delete_sessions(name, but=session_digest(keep) if keep else ""))
+
+    def _by_bearer(self, text: str, address: str, request_id: str) -> tuple[Principal, float | None]:
+        """The principal, and how many seconds it may be remembered at most."""
+        if self._provider is not None and looks_signed(text):
+            name, role, workspaces, until = self._provider.identify(text)
+            principal = self._principal(name, role, "provider", extra=self._scopes(workspaces))
+            self._notes.sign_in(Actor(name, address, request_id, "", "provider"))
+            return principal, until - time.time()
+        token = self._store.token(token_digest(text))
+        now = now_us()
+        user = None
+        if token is not None and (token.expires_us is None or token.expires_us > now):
+            user = self._store.user(token.user)
+        if token is None or user is None:
+            raise Unauthenticated("The token is unknown, revoked or expired.")
+        with self._uses_lock:
+            self._token_uses[token.digest] = now
+        left_s = None if token.expires_us is None else (token.expires_us - now) / 1e6
+        return self._limited(self._principal(user.name, user.role, "token"), token), left_s
+
+    def _by_session(self, text: str, generation: int) -> Principal:
+        session = self.session(text)
+        user = None if session is None else self._store.user(session.user)
+        if session is None or user is None:
+            return self._anonymous
+        now = now_us()
+        with self._uses_lock:
+            self._session_uses[session.digest] = now
+        principal = self._principal(user.name, user.role, "session")
+        self._memory.put(_SESSION + text, generation, principal, (session.expires_us - now) / 1e6)
+        return principal
+
+    def session(self, text: str) -> Session | None:
+        """The session of a cookie's text, if it has not ended."""
+        session = self._store.session(session_digest(text))
+        now = now_us()
+        if session is None or session.expires_us <= now:
+            return None
+        idle_s = (now - max(session.seen_us, self._session_uses.get(session.digest, 0))) / 1e6
+        # Uses are noted about once a minute.
+        return session if idle_s <= self._settings.session_idle_s else None
+
+    # ------------------------------------------------------------ principals
+
+    def _principal(self, name: str, role: Role, via: str, extra: Mapping[Scope, Role] = NO_GRANTS) -> Principal:
+        grants = dict(extra)
+        for grant in self._store.grants(name):
+            grants[grant.scope] = max(grant.role, grants.get(grant.scope, grant.role))
+        guest = self._anonymous.role
+        return Principal(name, role, guest if guest > role else Role.NOTHING, grants or NO_GRANTS, via)
+
+    def _limited(self, principal: Principal, token: Token) -> Principal:
+        """What a token gives of its user's rights."""
+        if token.role is None and not token.workspace_id:
+            return principal
+        most = Role.ADMIN if token.role is None else token.role
+        role = min(principal.role, most)
+        grants = {scope: min(held, most) for scope, held in principal.grants.items()}
+        if token.workspace_id:
+            whole = Scope(token.workspace_id)
+            grants = {scope: held for scope, held in grants.items() if scope.workspace_id == token.workspace_id}
+            grants[whole] = max(role, grants.get(whole, role))
+            role = Role.NOTHING
+        guest = self._anonymous.role
+        return Principal(principal.name, role, guest if guest > role else Role.NOTHING, grants, principal.via)
+
+    def workspace_names(self) -> dict[int, str]:
+        """Names of workspaces by id."""
+        return {workspace.id: name for name, workspace in self._workspaces.workspaces().items()}
+
+    def _scopes(self, workspaces: Mapping[str, Role]) -> dict[Scope, Role]:
+        """Roles by name of workspace as roles by scope; workspaces that are not there are left out."""
+        if not workspaces:
+            return {}
+        known = self._workspaces.workspaces()
+        return {Scope(known[name].id): role for name, role in workspaces.items() if name in known}
+
+    # ------------------------------------------------------------ background
 
     def prepare(self) -> None:
         """Make the first sign-in of an unknown user take as long as later ones. Takes a hashing's time."""
         self._passwords.prepare()
 
-    # ------------------------------------------------------------ accounts
+    def maintain(self) -> None:
+        """Keep when tokens were used and who signed in, and remove old lines of the audit log. About once a second."""
+        with self._uses_lock:
+            tokens, self._token_uses = self._token_uses, {}
+            sessions, self._session_uses = self._session_uses, {}
+        notes = self._notes.take()
+        try:
+            if tokens or sessions:
+                self._store.note_uses(tokens, sessions)
+            if notes:
+                self._store.append_audit(notes).add_done_callback(partial(self._notes.written, notes))
+            days = self._settings.audit_keep_days
+            if days and time.monotonic() - self._trimmed_s > TRIM_S:
+                removed = done(self._store.delete_audit(now_us() - days * DAY_US, limit=TRIM_ROWS))
+                if removed < TRIM_ROWS:
+                    self._trimmed_s = time.monotonic()
+        except ThalwegError as error:
+            logger.warning("who signed in could not be written down: %s", error.message)
 
-    def ensure_administrator(self) -> str | None:
-        """On a store without any account, make the user ``admin`` and return its password; else None."""
-        if self._store.users():
-            return None
-        password = new_password()
-        self.add_user(FIRST_ADMINISTRATOR, Role.ADMIN, password)
-        return password
 
-    def users(self) -> Sequence[User]:
-        return self._store.users()
+class _Notes:
+    """Sign-ins for the audit log, so many a minute."""
 
-    def add_user(self, name: str, role: Role, password: str) -> None:
-        """Create an account. InvalidParameter ``name``, ``password``; AlreadyExists ``name``."""
-        if not _NAME.fullmatch(name):
-            raise InvalidParameter(
-                "name",
-                f"'{name[:80]}' cannot be a user's name: it must have 1 to 64 of the letters A-Z, digits and . _ @ -, "
-                "and begin with a letter or digit.",
-            )
-        if self._store.user(name) is not None:
-            raise AlreadyExists("name", f"There is a user '{name}' already.")
-        self._put(name, role, password)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[AuditEntry] = []
+        self._minute = 0
+        self._count = 0
+        self._dropped = 0
+        self._signed_in: dict[tuple[str, str, str], float] = {}
 
-    def set_password(self, name: str, password: str, *, role: Role | None = None) -> None:
-        """Give a user a new password and, if said, a new role; a user not there yet is created if a role is given.
+    def sign_in(self, by: Actor) -> None:
+        """A sign-in that succeeded, unless the same was noted within the hour."""
+        key = (by.name, by.address, by.operation)
+        now = time.monotonic()
+        with self._lock:
+            if now - self._signed_in.get(key, -SIGN_IN_AGAIN_S) < SIGN_IN_AGAIN_S:
+                return
+            if len(self._signed_in) >= MAX_KNOWN:
+                self._signed_in.clear()
+            self._signed_in[key] = now
+            self._add(by, "sign in", by.name, "")
 
-        raises  NotFound ``name``; InvalidParameter ``password``, ``role`` (the last administrator cannot be demoted)
-        """
-        user = self._store.user(name)
-        if user is None:
-            if role is None:
-                raise NotFound("name", f"There is no user '{name[:80]}'.")
-            self.add_user(name, role, password)
-            return
-        if role is not None and role < Role.ADMIN:
-            self._keep_an_administrator(user, "demoted")
-        self._put(name, user.role if role is None else role, password, user.created_us)
+    def failure(self, by: Actor, name: str, count: int) -> None:
+        with self._lock:
+            self._add(by, "sign in failed", name, f"failure {count} from this address")
 
-    def set_role(self, name: str, role: Role) -> None:
-        """Give a user another role; its password and tokens stay.
+    def _add(self, by: Actor, action: str, what: str, detail: str) -> None:
+        now = now_us()
+        minute = now // 60_000_000
+        if minute != self._minute:
+            self._minute, self._count = minute, 0
+        self._count += 1
+        if self._count > MAX_NOTES:
+            self._dropped += 1
+        else:
+            self._waiting.append(AuditEntry(now, 0, by, action, what, 0, detail))
 
-        raises  NotFound ``name``; InvalidParameter ``name`` (the last administrator cannot be demoted)
-        """
-        user = self._store.user(name)
-        if user is None:
-            raise NotFound("name", f"There is no user '{name[:80]}'.")
-        if role < Role.ADMIN:
-            self._keep_an_administrator(user, "demoted")
-        _done(self._store.put_user(replace(user, role=role)))
+    def written(self, notes: list[AuditEntry], future: Future[None]) -> None:
+        """Keep what could not be written for the next time, so much of it as one minute may have."""
+        if not future.cancelled() and future.exception() is not None:
+            with self._lock:
+                self._waiting = (notes + self._waiting)[:MAX_NOTES]
 
-    def remove_user(self, name: str) -> None:
-        """Remove a user and its tokens. NotFound ``name``; InvalidParameter for the last administrator."""
-        user = self._store.user(name)
-        if user is None:
-            raise NotFound("name", f"There is no user '{name[:80]}'.")
-        self._keep_an_administrator(user, "removed")
-        _done(self._store.delete_user(name))
-
-    def _put(self, name: str, role: Role, password: str, created_us: int | None = None) -> None:
-        created_us = time.time_ns() // 1000 if created_us is None else created_us
-        _done(self._store.put_user(User(name, role, self._passwords.hash(password), created_us)))
-
-    def _keep_an_administrator(self, user: User, verb: str) -> None:
-        if user.role is Role.ADMIN and sum(u.role is Role.ADMIN for u in self._store.users()) < 2:
-            raise InvalidParameter("name", f"'{user.name}' is the last administrator and cannot be {verb}.")
-
-    # ------------------------------------------------------------ tokens
-
-    def tokens(self) -> Sequence[Token]:
-        return self._store.tokens()
-
-    def create_token(self, user: str, label: str, expires_us: int | None = None) -> str:
-        """Create a token that acts as the user, and return its text, which is not stored.
-
-        label       what it is for, up to 200 characters
-        expires_us  instant after which it is refused, microseconds UTC; None: never
-        raises      NotFound ``user``; InvalidParameter ``label``, ``expires``
-        """
-        if self._store.user(user) is None:
-            raise NotFound("user", f"There is no user '{user[:80]}'.")
-        if len(label) > 200 or any(ord(letter) < 32 for letter in label):
-            raise InvalidParameter("label", "A label must have at most 200 characters, without control characters.")
-        now_us = time.time_ns() // 1000
-        if expires_us is not None and expires_us <= now_us:
-            raise InvalidParameter("expires", "The token would have expired already.")
-        token = new_token()
-        _done(self._store.put_token(Token(token_digest(token), user, label, now_us, expires_us)))
-        return token
-
-    def revoke_token(self, key: str) -> Token:
-        """Remove a token, named by its text or by the first digits (at least 8) of its digest.
-
-        raises  NotFound ``token``; InvalidParameter if several begin so
-        """
-        digest = token_digest(key)
-        if self._store.token(digest) is None and len(key) >= 8:
-            matches = [t for t in self._store.tokens() if t.digest.startswith(key.lower())]
-            if len(matches) > 1:
-                raise InvalidParameter("token", f"{len(matches)} tokens begin with '{key[:64]}'; give more digits.")
-            digest = matches[0].digest if matches else digest
-        token = self._store.token(digest)
-        if token is None:
-            raise NotFound("token", "There is no such token; list them with: thalweg token list")
-        _done(self._store.delete_token(digest))
-        return token
+    def take(self) -> list[AuditEntry]:
+        """What waits, and how many were left out once the minute is over."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            now = now_us()
+            if self._dropped and now // 60_000_000 != self._minute:
+                detail = f"{self._dropped:,} further sign-ins of that minute, most of them failures"
+                waiting.append(AuditEntry(now, 0, Actor(), "sign in failed", "(many)", 0, detail))
+                self._dropped = 0
+        return waiting
 
 
 class _Memory:
@@ -242,11 +375,3 @@ class _Memory:
                 while len(self._entries) >= self._size:
                     self._entries.pop(next(iter(self._entries)))
             self._entries[self._digest(authorization)] = (principal, now + keep_s)
-
-
-def _done(future: Future[Any]) -> None:
-    """Wait until a change is durable. StoreUnavailable if that takes more than a minute."""
-    try:
-        future.result(_WRITE_TIMEOUT_S)
-    except TimeoutError:
-        raise StoreUnavailable("The change was not confirmed in time; look whether it was made.") from None

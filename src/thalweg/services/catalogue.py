@@ -9,10 +9,13 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import fields
-from typing import Final, Protocol
+from dataclasses import fields, replace
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from thalweg.auth.policy import Action, require
+from thalweg.auth.visibility import seen_by, sees_workspace
+from thalweg.domain.access import Actor, Principal
 from thalweg.domain.catalogue import (
     DEFAULT_WORKSPACE,
     RESERVED_WORKSPACE_NAMES,
@@ -79,37 +82,96 @@ class CatalogueService:
             # It has got another name since.
         found = self._store.workspaces().get(workspace)
         if found is None:
-            raise NotFound("workspace", f"There is no workspace '{workspace}'.")
+            raise _no_workspace(workspace)
         self._workspace_ids[workspace] = found.id
         return self._store.catalogue(found.id)
+
+    def seen(self, workspace: str, principal: Principal) -> Catalogue:
+        """The newest catalogue of a workspace as the caller may see it: what doors work with.
+
+        raises  NotFound if there is no such workspace, or nothing in it for this caller; of callers who may not read
+                the server as a whole Unauthenticated or PermissionDenied in both cases, so that nobody learns from the
+                answer which workspaces there are
+        """
+        try:
+            seen = seen_by(self.of(workspace), principal)
+        except NotFound:
+            require(principal, Action.READ)
+            raise
+        if seen is None:
+            require(principal, Action.READ)
+            raise _no_workspace(workspace)
+        return seen
+
+    def workspaces_seen(self, principal: Principal) -> dict[str, Workspace]:
+        """The workspaces, by name, in which there is something that the caller may read."""
+        return {
+            name: workspace
+            for name, workspace in self._store.workspaces().items()
+            if sees_workspace(workspace, principal)
+            or seen_by(self._store.catalogue(workspace.id), principal) is not None
+        }
 
     def workspaces(self) -> dict[str, Workspace]:
         """All workspaces by name, the default one always among them."""
         return self._store.workspaces()
 
-    def put_workspace(self, workspace: Workspace) -> Future[Workspace]:
+    def put_workspace(self, workspace: Workspace, *, by: Actor | str = "") -> Future[Workspace]:
         """Create (``id`` 0) or change a workspace. What has an identifier keeps it, whatever the authority is now.
 
         raises  InvalidParameter naming the field, see ``check_workspace``; from the future AlreadyExists (the name is
                 taken), NotFound (the id)
         """
         check_workspace(workspace)
-        return self._store.put_workspace(workspace)
+        return self._store.put_workspace(workspace, by=by)
 
     def extents(self, catalogue: Catalogue) -> dict[int, Extent]:
-        """Begin, end and row count of every procedure that has rows, by procedure id."""
-        return self._store.extents(catalogue.workspace.id)
+        """Begin, end and row count of every procedure of the catalogue that has rows, by procedure id."""
+        extents = self._store.extents(catalogue.workspace.id)
+        if catalogue.view is None:
+            return extents
+        return {i: extent for i, extent in extents.items() if i in catalogue.procedures}
 
     def description(self, procedure: Procedure) -> SensorDescription:
         return self._store.description(procedure.id)
 
-    def register(self, catalogue: Catalogue, registration: Registration) -> Future[Procedure]:
+    def register(self, catalogue: Catalogue, registration: Registration, by: Actor | str = "") -> Future[Procedure]:
         """Store a new procedure; see ``CatalogueStore.register_procedure``."""
-        return self._store.register_procedure(catalogue.workspace.id, registration)
+        return self._store.register_procedure(catalogue.workspace.id, registration, by=by)
 
-    def delete(self, catalogue: Catalogue, procedure: Procedure) -> Future[None]:
+    def delete(self, catalogue: Catalogue, procedure: Procedure, by: Actor | str = "") -> Future[None]:
         """Remove a procedure with its observations; see ``CatalogueStore.delete_procedure``."""
-        return self._store.delete_procedure(catalogue.workspace.id, procedure.id)
+        return self._store.delete_procedure(catalogue.workspace.id, procedure.id, by=by)
+
+    def set_public(
+        self, catalogue: Catalogue, kind: str, name: str, public: bool, *, by: Actor | str = ""
+    ) -> Future[Any]:
+        """Open a procedure or a network offering to everybody who may read public things, or close it.
+
+        raises  NotFound; InvalidParameter for a procedure's own offering, which is as public as the procedure
+        """
+        if kind == "procedure":
+            (procedure,) = resolve_procedures(catalogue, (name,), "name")
+            return self._store.update_procedure(catalogue.workspace.id, replace(procedure, public=public), by=by)
+        if kind == "offering":
+            (offering,) = resolve_offerings(catalogue, (name,), "name")
+            if offering.procedure_id is not None:
+                raise InvalidParameter("name", f"'{offering.name}' belongs to a procedure and is as public as that.")
+            return self._store.put_offering(catalogue.workspace.id, replace(offering, public=public), by=by)
+        raise InvalidParameter("kind", f"'{kind[:40]}' is no kind of dataset that is public or private by itself.")
+
+
+def find_dataset(catalogue: Catalogue, kind: str, name: str) -> int:
+    """The id of a dataset of the catalogue by kind and identifier or name. Raises NotFound, InvalidParameter."""
+    if kind == "procedure":
+        return resolve_procedures(catalogue, (name,), "name")[0].id
+    if kind == "offering":
+        return resolve_offerings(catalogue, (name,), "name")[0].id
+    raise InvalidParameter("kind", f"'{kind[:40]}' is no kind of dataset that a role can be held for.")
+
+
+def _no_workspace(name: str) -> NotFound:
+    return NotFound("workspace", f"There is no workspace '{name}'.")
 
 
 def check_workspace(workspace: Workspace) -> None:

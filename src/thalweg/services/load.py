@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from thalweg.domain.access import Actor
 from thalweg.domain.blocks import Block
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Procedure
 from thalweg.domain.errors import AlreadyExists, InvalidParameter
@@ -47,7 +48,9 @@ class Load:
         """Begin, end and row count of every procedure that has rows, by procedure id."""
         return self._catalogues.extents(catalogue)
 
-    def ensure(self, workspace: str, registration: Registration, *, join: bool = False) -> Ensured:
+    def ensure(
+        self, workspace: str, registration: Registration, *, join: bool = False, by: Actor | str = ""
+    ) -> Ensured:
         """Register a procedure, or fit the one of that identifier or name to the registration.
 
         An existing procedure keeps all it has. Series it lacks are added; ``join`` adds it to the registration's
@@ -60,7 +63,7 @@ class Load:
         if existing is None:
             registration = _with_free_names(catalogue, registration)
             try:
-                created = self._store.register_procedure(catalogue.workspace.id, registration).result()
+                created = self._store.register_procedure(catalogue.workspace.id, registration, by=by).result()
                 return Ensured(created, created=True, moved=_moved(catalogue, registration))
             except AlreadyExists:
                 # Another process may have been first.
@@ -73,9 +76,9 @@ class Load:
         if missing:
             # Its offerings are no part of this: one that cannot be made is of no matter to a procedure that is there.
             missing = _with_free_names(catalogue, replace(registration, series=tuple(missing), offerings=())).series
-            procedure = self._store.add_series(existing.id, missing).result()
+            procedure = self._store.add_series(existing.id, missing, by=by).result()
         if join:
-            self._join(catalogue, procedure, registration)
+            self._join(catalogue, procedure, registration, by)
         return Ensured(
             procedure,
             added=tuple(item.observed_property.identifier for item in missing),
@@ -109,19 +112,19 @@ class Load:
                 )
         return missing
 
-    def _join(self, catalogue: Catalogue, procedure: Procedure, registration: Registration) -> None:
+    def _join(self, catalogue: Catalogue, procedure: Procedure, registration: Registration, by: Actor | str) -> None:
         for offering in registration.offerings:
             if offering.procedure_id is not None:
                 continue
             stored = catalogue.offering(offering.identifier)
             if stored is None:
                 created = replace(offering, procedure_ids=(procedure.id,))
-                self._store.put_offering(catalogue.workspace.id, created).result()
+                self._store.put_offering(catalogue.workspace.id, created, by=by).result()
             elif procedure.id not in stored.procedure_ids:
                 joined = replace(stored, procedure_ids=(*stored.procedure_ids, procedure.id))
-                self._store.put_offering(catalogue.workspace.id, joined).result()
+                self._store.put_offering(catalogue.workspace.id, joined, by=by).result()
 
-    def rows(self, workspace_id: int, insertion: Insertion, *, by: str = "") -> Receipt:
+    def rows(self, workspace_id: int, insertion: Insertion, *, by: Actor | str = "") -> Receipt:
         """Store rows by the bulk path; see ``ObservationStore.load``."""
         return self._store.load(workspace_id, insertion, by=by)
 

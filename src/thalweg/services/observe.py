@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from thalweg.domain.access import Principal
+from thalweg.domain.access import Actor
 from thalweg.domain.blocks import Block, BoolArray, Column
 from thalweg.domain.catalogue import Feature, Procedure, Series, Track
 from thalweg.domain.geometry import Geometry
@@ -26,11 +26,9 @@ class Observe:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def insert(
-        self, catalogue: Catalogue, insertions: Sequence[Insertion], principal: Principal
-    ) -> Future[list[Receipt]]:
-        """Store rows, all or none; see ``ObservationStore.insert``."""
-        return self._store.insert(catalogue.workspace.id, insertions, by=principal.name)
+    def insert(self, catalogue: Catalogue, insertions: Sequence[Insertion], by: Actor | str) -> Future[list[Receipt]]:
+        """Store rows, all or none; see ``ObservationStore.insert``. Whether the caller may is asked before."""
+        return self._store.insert(catalogue.workspace.id, insertions, by=by)
 
     def states(self, tracks: Sequence[Track]) -> dict[int, TrackState]:
         return self._store.states([track.id for track in tracks])

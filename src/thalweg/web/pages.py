@@ -25,12 +25,22 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from thalweg.auth.credentials import CHALLENGE
-from thalweg.auth.policy import Action, may
-from thalweg.domain.access import Principal
+from thalweg.auth.policy import Action, refuse, role_on
+from thalweg.domain.access import Principal, Resource
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Procedure, Workspace
-from thalweg.domain.errors import ThalwegError
-from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.errors import (
+    InvalidParameter,
+    InvalidRequest,
+    NotFound,
+    PermissionDenied,
+    ThalwegError,
+    TooLarge,
+    TooManyTries,
+    Unauthenticated,
+)
+from thalweg.domain.snapshot import Catalogue, View
 from thalweg.services.services import Services
+from thalweg.web.account import AccountPages
 from thalweg.web.examples import PRESENTATIONS, Example
 
 logger = logging.getLogger(__name__)
@@ -41,12 +51,24 @@ _MAX_LISTED: Final = 200
 """Most further ones that it names."""
 _KEPT_S: Final = 5.0
 """Longest time that the start page is kept while no metadata change: its counts of rows may be so much older."""
+_MAX_KEPT: Final = 32
+"""Most start pages that are kept: one for each set of things that callers may see."""
+_HEALTH_S: Final = 1.0
+"""Shortest time between two looks at the store's health."""
+_STATUSES: Final[tuple[tuple[type[ThalwegError], int], ...]] = (
+    (TooManyTries, 429), (Unauthenticated, 401), (PermissionDenied, 403), (NotFound, 404), (TooLarge, 413),
+    (InvalidParameter, 400), (InvalidRequest, 400),
+)  # fmt: skip
+"""Of errors that a client can mend; all others mean that the store cannot be had."""
+_Views = tuple[tuple[int, View | None], ...]
 DEFAULT_HEADING: Final = "Sensor Observation Service"
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'none'; "
     "base-uri 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 
 
@@ -74,29 +96,29 @@ class _Kept:
     """A page, what it was made of and when (monotonic seconds)."""
 
     page: str
-    generations: tuple[tuple[int, int], ...]
+    generations: tuple[int, ...]
     made: float
 
 
 class Pages:
     """The pages over one store.
 
-    doors       names of the doors, in order
-    workspaces  all workspaces by name
-    ready       raises if the store cannot be read
+    doors    names of the doors, in order
+    ready    what keeps the store from its work; empty: nothing
+    figures  the text of /metrics
     """
 
     def __init__(
         self,
         services: Services,
         doors: Iterable[str],
-        workspaces: Callable[[], Mapping[str, Workspace]],
-        ready: Callable[[], object],
+        ready: Callable[[], list[str]],
+        figures: Callable[[], str],
     ) -> None:
         self._services = services
         self._doors = tuple(doors)
-        self._workspaces = workspaces
         self._ready = ready
+        self._figures = figures
         self._base_url = services.settings.base_url
         self._templates = Environment(
             loader=PackageLoader("thalweg.web", "templates"), autoescape=True, undefined=StrictUndefined,
@@ -104,8 +126,10 @@ class Pages:
         )  # fmt: skip
         self._templates.filters["counted"] = _counted
         self._templates.filters["breakable"] = _breakable
-        self._kept: _Kept | None = None
+        self._kept: dict[_Views, _Kept] = {}
         self._rendering = Lock()
+        self._health: tuple[float, list[str]] = (-_HEALTH_S, [])
+        self._account = AccountPages(services, self._templates)
 
     def application(self) -> ASGIApp:
         """The ASGI application. Expects the caller as ``scope['principal']``."""
@@ -113,6 +137,8 @@ class Pages:
             Route("/", self._start),
             Route("/health/live", self._live),
             Route("/health/ready", self._readiness),
+            Route("/metrics", self._metrics),
+            *self._account.routes(),
             Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         ]
         handlers: dict[Any, Any] = {HTTPException: self._http_error, ThalwegError: self._domain_error}
@@ -120,37 +146,52 @@ class Pages:
 
     async def _start(self, request: Request) -> Response:
         principal: Principal = request.scope["principal"]
-        if not may(principal, Action.READ):
+        page = await run_in_threadpool(self._render_start, principal)
+        if page is None:
             return self._not_allowed(principal)
-        page = await run_in_threadpool(self._render_start)
-        return HTMLResponse(page, headers={"Cache-Control": "no-cache"})
+        headers = {"Cache-Control": "no-cache" if principal.is_anonymous else "private, no-cache", "Vary": "Cookie"}
+        return HTMLResponse(page, headers=headers)
 
-    def _render_start(self) -> str:
-        """The start page, made again when metadata have changed or its counts are too old."""
-        workspaces = sorted(self._workspaces().values(), key=lambda w: (w.name != DEFAULT_WORKSPACE, w.name))
-        generations = tuple((w.id, w.generation) for w in workspaces)
+    def _render_start(self, principal: Principal) -> str | None:
+        """The start page as the caller may see it, made again when metadata have changed or its counts are too old;
+        None: there is nothing that the caller may read."""
+        found = self._services.catalogue.workspaces_seen(principal).values()
+        workspaces = sorted(found, key=lambda w: (w.name != DEFAULT_WORKSPACE, w.name))
+        catalogues = []
+        for workspace in workspaces[:_MAX_SHOWN]:
+            try:
+                catalogues.append(self._services.catalogue.seen(workspace.name, principal))
+            except ThalwegError:
+                # Gone, or closed to the caller, since.
+                continue
+        if not catalogues:
+            return None
+        others = workspaces[_MAX_SHOWN:]
+        views = tuple([catalogue.key for catalogue in catalogues] + [(workspace.id, None) for workspace in others])
+        generations = tuple([c.generation for c in catalogues] + [workspace.generation for workspace in others])
         # Those who come while it is made wait for it instead of making it, too.
         with self._rendering:
-            kept = self._kept
+            kept = self._kept.get(views)
             if kept is None or kept.generations != generations or time.monotonic() - kept.made > _KEPT_S:
                 made = time.monotonic()
-                kept = self._kept = _Kept(self._made_start(workspaces), generations, made)
+                if len(self._kept) >= _MAX_KEPT:
+                    self._kept.clear()
+                kept = self._kept[views] = _Kept(self._made_start(catalogues, others), generations, made)
         return kept.page
 
-    def _made_start(self, workspaces: list[Workspace]) -> str:
-        shown, others = workspaces[:_MAX_SHOWN], workspaces[_MAX_SHOWN:]
+    def _made_start(self, catalogues: list[Catalogue], others: list[Workspace]) -> str:
         return self._templates.get_template("start.html").render(
-            sections=[self._section(workspace) for workspace in shown],
+            sections=[self._section(catalogue) for catalogue in catalogues],
             others=[(_heading(w), [self._address(w, door) for door in self._doors]) for w in others[:_MAX_LISTED]],
             left_out=max(0, len(others) - _MAX_LISTED),
+            account=f"{self._base_url}/account",
         )
 
     def _address(self, workspace: Workspace, door: str) -> str:
         prefix = "" if workspace.name == DEFAULT_WORKSPACE else "/" + quote(workspace.name, safe="")
         return f"{self._base_url}{prefix}/{door}"
 
-    def _section(self, workspace: Workspace) -> _Section:
-        catalogue = self._services.catalogue.of(workspace.name)
+    def _section(self, catalogue: Catalogue) -> _Section:
         workspace = catalogue.workspace
         extents = self._services.catalogue.extents(catalogue)
         shown = _procedure_to_show(catalogue, extents)
@@ -171,12 +212,26 @@ class Pages:
         return PlainTextResponse("alive\n", headers={"Cache-Control": "no-store"})
 
     async def _readiness(self, request: Request) -> Response:
-        try:
-            await run_in_threadpool(self._ready)
-        except Exception as error:
-            logger.error("not ready: %s", error)
-            return PlainTextResponse("The store cannot be read now.\n", 503, {"Cache-Control": "no-store"})
+        made, problems = self._health
+        # Whoever asks more often gets what was found out then.
+        if time.monotonic() - made > _HEALTH_S:
+            problems = await run_in_threadpool(self._ready)
+            self._health = time.monotonic(), problems
+        if problems:
+            logger.error("not ready: %s", "; ".join(problems))
+            text = "".join(f"The store is not ready: {problem}.\n" for problem in problems)
+            return PlainTextResponse(text, 503, {"Cache-Control": "no-store"})
         return PlainTextResponse("ready\n", headers={"Cache-Control": "no-store"})
+
+    async def _metrics(self, request: Request) -> Response:
+        """For Prometheus. Anonymous callers see nothing unless everybody may: ``metrics_role`` none."""
+        principal: Principal = request.scope["principal"]
+        least = self._services.settings.metrics_role
+        if role_on(principal, Resource(public=False)) < least:
+            refuse(principal, Action.ADMINISTER)
+        text = await run_in_threadpool(self._figures)
+        headers = {"Cache-Control": "no-store", "Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        return Response(text.encode(), headers=headers)
 
     def _not_allowed(self, principal: Principal) -> Response:
         if principal.is_anonymous:
@@ -195,8 +250,16 @@ class Pages:
         return PlainTextResponse(text, known.status_code, known.headers)
 
     async def _domain_error(self, request: Request, error: Exception) -> Response:
+        headers = {"Cache-Control": "no-store"}
+        for kind, status in _STATUSES:
+            if isinstance(error, kind):
+                if isinstance(error, Unauthenticated):
+                    headers["WWW-Authenticate"] = CHALLENGE
+                elif isinstance(error, TooManyTries):
+                    headers["Retry-After"] = str(error.retry_after_s)
+                return PlainTextResponse(f"{error.message}\n", status, headers)
         logger.error("request %s: %s", request.scope.get("request_id", ""), error)
-        return PlainTextResponse("The store cannot be read now.\n", 503, {"Retry-After": "2"})
+        return PlainTextResponse("The store cannot be read now.\n", 503, {**headers, "Retry-After": "2"})
 
 
 def _heading(workspace: Workspace) -> str:

@@ -22,7 +22,7 @@ from thalweg.domain.blocks import ValueKind
 from thalweg.domain.catalogue import Feature, Offering, Procedure, Workspace
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.geometry import WGS84, Envelope
-from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.snapshot import Catalogue, View
 from thalweg.domain.store import Extent
 from thalweg.doors.sos import capabilities10, capabilities20
 from thalweg.doors.sos.capabilities_common import OPERATIONS, SECTIONS, OfferingView, OperationInfo
@@ -34,7 +34,8 @@ from thalweg.services.services import Services
 __all__ = ["OPERATIONS", "OperationInfo", "capabilities"]
 
 MAX_CACHED_WORKSPACES: Final = 16
-"""Most pairs of workspace and version whose pieces are kept; the one not asked for longest goes first."""
+"""Most pairs of workspace (with what its callers see) and version whose pieces are kept; the one not asked for longest
+goes first."""
 MAX_CACHED_DOCUMENTS: Final = 4
 """Most documents kept of each: they differ by address and sections."""
 
@@ -56,7 +57,7 @@ def capabilities(
     if "Contents" not in wanted:
         document = renderer.head(catalogue.workspace, base_url, wanted) + renderer.TAIL
         return document, _etag(services.catalogue.epoch, document)
-    pieces = _CACHE.pieces(services.catalogue, catalogue.workspace.id, version)
+    pieces = _CACHE.pieces(services.catalogue, catalogue.key, version)
     return pieces.document(services.catalogue, catalogue, base_url, wanted)
 
 
@@ -235,15 +236,18 @@ class _Pieces:
         )
 
 
+_Key = tuple[tuple[int, View | None], str]
+
+
 class _Cache:
-    """Pieces by store, workspace and version, bounded; gone with the store's service."""
+    """Pieces by store, workspace with view, and version, bounded; gone with the store's service."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stores: WeakKeyDictionary[CatalogueService, OrderedDict[tuple[int, str], _Pieces]] = WeakKeyDictionary()
+        self._stores: WeakKeyDictionary[CatalogueService, OrderedDict[_Key, _Pieces]] = WeakKeyDictionary()
 
-    def pieces(self, service: CatalogueService, workspace_id: int, version: str) -> _Pieces:
-        key = (workspace_id, version)
+    def pieces(self, service: CatalogueService, catalogue: tuple[int, View | None], version: str) -> _Pieces:
+        key = (catalogue, version)
         with self._lock:
             kept = self._stores.get(service)
             if kept is None:

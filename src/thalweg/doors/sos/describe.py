@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from thalweg.domain.catalogue import Offering, Procedure
 from thalweg.domain.errors import InvalidParameter
-from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.snapshot import Catalogue, View
 from thalweg.domain.store import Extent
 from thalweg.doors.sos.versions import SWES, V1, V2
 from thalweg.encode.sensorml import (
@@ -53,7 +53,7 @@ _WRITERS: Final[dict[str, Callable[[SensorView], bytes]]] = {
 }
 
 
-_Key = tuple[int, int, str, str]
+_Key = tuple[tuple[int, View | None], int, str, str]
 _Kept = tuple[tuple[int, Extent | None], bytes]
 
 
@@ -105,7 +105,7 @@ def describe_sensor(
     raises  InvalidParameter for a format that the version does not offer, naming those it does
     """
     extent = services.catalogue.extents(catalogue).get(procedure.id)
-    key = (catalogue.workspace.id, procedure.id, version, description_format)
+    key = (catalogue.key, procedure.id, version, description_format)
     state = (catalogue.generation, extent)
     known = _KEPT.get(services.catalogue, key)
     if known is not None and known[0] == state:

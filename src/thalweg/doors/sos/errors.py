@@ -16,6 +16,7 @@ from thalweg.domain.errors import (
     StoreUnavailable,
     ThalwegError,
     TooLarge,
+    TooManyTries,
     Unauthenticated,
 )
 from thalweg.doors.http import Request, Response
@@ -49,6 +50,7 @@ TABLE: Final[dict[type[Exception], tuple[str, int]]] = {
     Unauthenticated: ("NoApplicableCode", 401),
     PermissionDenied: ("NoApplicableCode", 403),
     StoreUnavailable: ("NoApplicableCode", 503),
+    TooManyTries: ("NoApplicableCode", 429),
     DamagedData: ("NoApplicableCode", 500),
     ThalwegError: ("NoApplicableCode", 400),
     Exception: ("NoApplicableCode", 500),
@@ -61,7 +63,7 @@ def render_error(request: Request, error: Exception, http_status: str, version: 
     """An exception report.
 
     http_status  ``ogc``: the status of the table; ``200``: always 200, as some clients need, except where HTTP itself
-                 needs another: 401 (or no client would send credentials) and 503 (try again later)
+                 needs another: 401 (or no client would send credentials), 429 and 503 (try again later)
     version      of SOS; written as the report's version as OGC 12-006 clause 8 and 06-009r6 want it
     """
     code, status = next(TABLE[kind] for kind in type(error).__mro__ if kind in TABLE)
@@ -84,7 +86,7 @@ def render_error(request: Request, error: Exception, http_status: str, version: 
     # The server adds the challenge that belongs to 401.
     if isinstance(error, StoreUnavailable):
         headers.append(("Retry-After", str(error.retry_after_s)))
-    if http_status == "200" and status not in (401, 503):
+    if http_status == "200" and status not in (401, 429, 503):
         status = 200
     body = exception_report(version, code, locator, message)
     return Response(body, "text/xml" if version == "1.0.0" else "application/xml", status, headers)

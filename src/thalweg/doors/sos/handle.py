@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from thalweg.auth.policy import Action, may, require
+from thalweg.auth.policy import Action, may, may_somewhere, refuse, require
+from thalweg.domain.access import Principal
 from thalweg.domain.catalogue import Feature
 from thalweg.domain.errors import InvalidRequest
 from thalweg.domain.snapshot import Catalogue
@@ -38,14 +39,6 @@ from thalweg.services.catalogue import resolve_features, resolve_properties, res
 from thalweg.services.places import place_test
 from thalweg.services.services import Services
 
-ACTIONS: Final = {
-    InsertObservation10: Action.INSERT,
-    InsertObservation20: Action.INSERT,
-    RegisterSensor: Action.REGISTER,
-    InsertSensor: Action.REGISTER,
-    DeleteSensor: Action.REGISTER,
-}
-"""What the caller has to be permitted to do; READ for all others."""
 OPERATIONS: Final = {
     "GetCapabilities": Action.READ,
     "DescribeSensor": Action.READ,
@@ -57,7 +50,7 @@ OPERATIONS: Final = {
     "InsertSensor": Action.REGISTER,
     "DeleteSensor": Action.REGISTER,
 }
-"""The same by the standards' names."""
+"""What the caller has to be permitted to do, by the standards' names."""
 MAX_QUERY_NODES: Final = 100_000
 """Most elements and attributes of callers who may not insert: a question names at most 10,000 things of each kind, and
 a million nodes take 130 MB, which nobody unknown should make each thread of a worker hold."""
@@ -67,9 +60,8 @@ _FORM: Final = "application/x-www-form-urlencoded"
 def handle(request: Request, services: Services) -> Response | Deferred:
     """Answer one request of any operation, version and way of asking."""
     principal = request.principal
-    # Before anything is looked up: who may not even read is not to learn from the answers which workspaces there are.
-    require(principal, Action.READ)
-    catalogue = services.catalogue.of(request.workspace)
+    # What the caller may not read is not in it: all that follows, errors too, is made of this alone.
+    catalogue = services.catalogue.seen(request.workspace, principal)
     pieces: Pieces | None = None
     if request.method == "POST" and request.body[:1] == b"<":
         found = split(request.body)
@@ -77,8 +69,7 @@ def handle(request: Request, services: Services) -> Response | Deferred:
             pieces, texts = found
             producer = PRODUCERS.get(catalogue, pieces)
             if producer is not None:
-                require(principal, Action.INSERT)
-                inserted = insert_again(producer, texts, services, catalogue, principal)
+                inserted = insert_again(producer, texts, services, catalogue, request)
                 if inserted is not None:
                     return inserted
     asked = parse(request, services, catalogue)
@@ -86,23 +77,32 @@ def handle(request: Request, services: Services) -> Response | Deferred:
     if isinstance(asked, GetObservation):
         return get_observation(asked, services, catalogue)
     if isinstance(asked, InsertObservation10):
-        require(principal, Action.INSERT)
-        return insert_observation_10(asked, services, catalogue, principal, pieces)
+        _expect_some(principal, Action.INSERT, catalogue)
+        return insert_observation_10(asked, services, catalogue, request, pieces)
     return _other(asked, request, services, catalogue)
+
+
+def _expect_some(principal: Principal, action: Action, catalogue: Catalogue) -> None:
+    """Refuse who may not do it to anything in the workspace, before what is meant is looked for."""
+    if not (may_somewhere(principal, action, catalogue.workspace.id) or may(principal, action, catalogue.resource)):
+        refuse(principal, action)
 
 
 def _other(asked: Operation, request: Request, services: Services, catalogue: Catalogue) -> Response | Deferred:
     principal = request.principal
-    require(principal, ACTIONS.get(type(asked), Action.READ))
     match asked:
         case InsertObservation20():
-            return insert_observation_20(asked, services, catalogue, principal)
+            _expect_some(principal, Action.INSERT, catalogue)
+            return insert_observation_20(asked, services, catalogue, request)
         case RegisterSensor():
-            return register_sensor(asked, services, catalogue)
+            require(principal, Action.REGISTER, catalogue.resource)
+            return register_sensor(asked, services, catalogue, request.actor("sos", "RegisterSensor"))
         case InsertSensor():
-            return insert_sensor(asked, services, catalogue)
+            require(principal, Action.REGISTER, catalogue.resource)
+            return insert_sensor(asked, services, catalogue, request.actor("sos", "InsertSensor"))
         case DeleteSensor():
-            return delete_sensor(asked, services, catalogue)
+            _expect_some(principal, Action.REGISTER, catalogue)
+            return delete_sensor(asked, services, catalogue, request)
         case GetCapabilities():
             return get_capabilities(asked, services, catalogue, request.base_url)
         case DescribeSensor():
@@ -136,7 +136,7 @@ def parse(request: Request, services: Services, catalogue: Catalogue) -> Operati
         body = document.strip().encode()
     settings = services.settings
     max_nodes = settings.max_xml_nodes
-    if not may(request.principal, Action.INSERT):
+    if not may_somewhere(request.principal, Action.INSERT, catalogue.workspace.id):
         max_nodes = min(max_nodes, MAX_QUERY_NODES)
     root = parse_document(body, max_depth=settings.max_xml_depth, max_nodes=max_nodes)
     return pox.parse(root, default_srid)
@@ -155,7 +155,7 @@ def _check_update_sequence(text: str, catalogue: Catalogue) -> None:
 
     source  OGC 06-121r9 clause 7.3.4
     """
-    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) > catalogue.generation:
+    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) > catalogue.shown_generation:
         raise InvalidUpdateSequence(
             f"The update sequence '{text[:40]}' is none of this server; leave it out, and use the ETag of the answer."
         )

@@ -13,14 +13,14 @@ from functools import partial
 import numpy as np
 from lxml import etree
 
-from thalweg.domain.access import Principal
+from thalweg.auth.policy import Action, require
 from thalweg.domain.blocks import Block
 from thalweg.domain.catalogue import Feature, Procedure
 from thalweg.domain.errors import InvalidParameter, MissingParameter, NotFound, ThalwegError
 from thalweg.domain.observations import Insertion, OnDuplicate, Receipt, observation_id
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
-from thalweg.doors.http import Deferred, Response
+from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.sos.elements import XML_BLANKS, href_of, local_name
 from thalweg.doors.sos.places_input import PARAMETER as FEATURE
 from thalweg.doors.sos.places_input import feature_of
@@ -50,7 +50,7 @@ def insert_observation_10(
     asked: InsertObservation10,
     services: Services,
     catalogue: Catalogue,
-    principal: Principal,
+    request: Request,
     pieces: Pieces | None = None,
 ) -> Response | Deferred:
     """Store the rows of one om:Observation; answers with the ids of the observations.
@@ -58,6 +58,7 @@ def insert_observation_10(
     pieces  of the document, if it may be remembered
     """
     procedure = _procedure(asked.assigned_sensor_id, catalogue)
+    require(request.principal, Action.INSERT, catalogue.resource_of(procedure))
     parts = {local_name(part): part for part in asked.observation}
     named = parts.get("procedure")
     if named is not None:
@@ -103,16 +104,16 @@ def insert_observation_10(
         replace = None if sampling is None else closed(*sampling)
         return _stored(
             Insertion(procedure.id, feature if feature.id == 0 else feature.id, block, OnDuplicate.REPLACE, replace),
-            services, catalogue, principal,
+            services, catalogue, request,
         )  # fmt: skip
     if pieces is not None and array is not None and sampling is not None and feature.id and binding.time >= 0:
         PRODUCERS.put(catalogue, pieces, parse_document, partial(Producer, procedure, feature.id, array, binding))
     insertion = Insertion(procedure.id, feature if feature.id == 0 else feature.id, block, OnDuplicate.REFUSE)
-    return _stored(insertion, services, catalogue, principal)
+    return _stored(insertion, services, catalogue, request)
 
 
 def insert_again(
-    producer: Producer, texts: list[str], services: Services, catalogue: Catalogue, principal: Principal
+    producer: Producer, texts: list[str], services: Services, catalogue: Catalogue, request: Request
 ) -> Deferred | None:
     """The same for a document like one before, of which only times and values have to be read. None for what has to
     go the full way: whatever is wrong is told there."""
@@ -129,11 +130,13 @@ def insert_again(
     except ThalwegError:
         return None
     insertion = Insertion(producer.procedure.id, producer.feature_id, block, OnDuplicate.REFUSE)
-    return _stored(insertion, services, catalogue, principal)
+    return _stored(insertion, services, catalogue, request)
 
 
-def _stored(insertion: Insertion, services: Services, catalogue: Catalogue, principal: Principal) -> Deferred:
-    future: Future[list[Receipt]] = services.observe.insert(catalogue, (insertion,), principal)
+def _stored(insertion: Insertion, services: Services, catalogue: Catalogue, request: Request) -> Deferred:
+    future: Future[list[Receipt]] = services.observe.insert(
+        catalogue, (insertion,), request.actor("sos", "InsertObservation")
+    )
     return Deferred(
         future,
         lambda receipts: _answer(ids_of(receipts, (insertion,))),

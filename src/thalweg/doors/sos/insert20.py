@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from lxml import etree
 
-from thalweg.domain.access import Principal
+from thalweg.auth.policy import Action, require
 from thalweg.domain.blocks import QUALITY_RAW, Block, Column, PositionArray, ValueKind
 from thalweg.domain.catalogue import Feature, ObservedProperty, Procedure, ProcedureKind, Series
 from thalweg.domain.errors import InvalidParameter, MissingParameter, NotSupported, TooLarge
@@ -20,7 +20,7 @@ from thalweg.domain.geometry import Envelope, Geometry
 from thalweg.domain.observations import Insertion
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
-from thalweg.doors.http import Deferred, Response
+from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.sos.elements import child, href_of, local_name, text_of
 from thalweg.doors.sos.filters import read_geometry
 from thalweg.doors.sos.places_input import feature_of, require_place
@@ -98,6 +98,10 @@ class _Reader:
         self._features: dict[str, Feature] = {}
         self._times: dict[str, tuple[int, int]] = {}
         self.groups: dict[tuple[int, str], _Group] = {}
+
+    def procedures(self) -> list[Procedure]:
+        """Those that the observations read so far are of."""
+        return list({owner.procedure.id: owner.procedure for owner in self._owners.values()}.values())
 
     def read(self, observation: etree._Element) -> None:
         parts: dict[str, etree._Element] = {}
@@ -293,18 +297,20 @@ class _Reader:
 
 
 def insert_observation_20(
-    asked: InsertObservation20, services: Services, catalogue: Catalogue, principal: Principal
+    asked: InsertObservation20, services: Services, catalogue: Catalogue, request: Request
 ) -> Response | Deferred:
     """Store all observations of the request."""
     offerings = resolve_offerings(catalogue, asked.offerings, "offering")
     reader = _Reader(catalogue, catalogue.procedures_of(offerings), services.settings.max_observations_per_insert)
     for observation in asked.observations:
         reader.read(observation)
+    for procedure in reader.procedures():
+        require(request.principal, Action.INSERT, catalogue.resource_of(procedure))
     insertions = [_insertion(group) for group in reader.groups.values() if group.rows or group.positions]
     if not insertions:
         return _answer()
     has_new_feature = any(group.feature.id == 0 for group in reader.groups.values())
-    future = services.observe.insert(catalogue, insertions, principal)
+    future = services.observe.insert(catalogue, insertions, request.actor("sos", "InsertObservation"))
     return Deferred(future, lambda _: _answer(), repeatable=has_new_feature)
 
 

@@ -15,7 +15,7 @@ from thalweg.domain.errors import InvalidParameter, TooLarge
 from thalweg.domain.geometry import Geometry
 from thalweg.domain.observations import parse_observation_id
 from thalweg.domain.selection import ObservationQuery, Selected
-from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.snapshot import Catalogue, View
 from thalweg.domain.time import DAY_US, Interval
 from thalweg.doors.http import Response
 from thalweg.doors.sos.capabilities10 import offerings_named
@@ -35,7 +35,7 @@ WIDE_PROCEDURES: Final = 64
 MAX_REMEMBERED: Final = 4096
 """Most requests of which the plan is remembered, for each catalogue."""
 MAX_WORKSPACES: Final = 64
-"""Most workspaces of which plans are remembered."""
+"""Most workspaces, and views of one, of which plans are remembered."""
 MAX_IDS: Final = 1000
 """Most ids of one GetObservationById."""
 _CRS_URI: Final = "http://www.opengis.net/def/crs/EPSG/0/"
@@ -116,9 +116,9 @@ class _Plan(NamedTuple):
 
 
 class _Plans:
-    """Plans made of one catalogue, remembered as long as it is the newest of its workspace."""
+    """Plans made of one catalogue, remembered as long as it is the newest of its workspace and view."""
 
-    _newest: ClassVar[dict[int, _Plans]] = {}
+    _newest: ClassVar[dict[tuple[int, View | None], _Plans]] = {}
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -126,12 +126,12 @@ class _Plans:
 
     @staticmethod
     def of(catalogue: Catalogue) -> _Plans:
-        workspace_id = catalogue.workspace.id
-        plans = _Plans._newest.get(workspace_id)
+        key = catalogue.key
+        plans = _Plans._newest.get(key)
         if plans is None or plans.catalogue is not catalogue:
             if len(_Plans._newest) >= MAX_WORKSPACES:
                 _Plans._newest.clear()
-            plans = _Plans._newest[workspace_id] = _Plans(catalogue)
+            plans = _Plans._newest[key] = _Plans(catalogue)
         return plans
 
     def plan(self, asked: GetObservation, services: Services) -> _Plan:

@@ -13,12 +13,14 @@ from typing import Final
 
 from lxml import etree
 
+from thalweg.auth.policy import Action, require
+from thalweg.domain.access import Actor
 from thalweg.domain.blocks import ValueKind
 from thalweg.domain.catalogue import Feature, ObservedProperty, Offering, Procedure, Unit
 from thalweg.domain.errors import AlreadyExists, InvalidParameter, MissingParameter
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Registration, SeriesRegistration
-from thalweg.doors.http import Deferred, Response
+from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.sos.elements import children, href_of, local_name
 from thalweg.doors.sos.filters import crs_reference
 from thalweg.doors.sos.places_input import (
@@ -47,7 +49,7 @@ DIMENSIONLESS: Final = "1"
 """UCUM's unit of a number that is declared without one."""
 
 
-def register_sensor(asked: RegisterSensor, services: Services, catalogue: Catalogue) -> Deferred:
+def register_sensor(asked: RegisterSensor, services: Services, catalogue: Catalogue, by: Actor) -> Deferred:
     """Register a sensor; answers with its assigned id, which inserts name."""
     document = read_sensor(asked.description, "SensorDescription", parse_crs=crs_reference)
     template = _Template(asked.template)
@@ -66,11 +68,11 @@ def register_sensor(asked: RegisterSensor, services: Services, catalogue: Catalo
     offerings += [_network(catalogue, *_offering_key(o)) for o in document.offerings]
     offerings.append(_own_offering(catalogue, registration.procedure, ""))
     unique = {offering.identifier: offering for offering in offerings}
-    future = services.catalogue.register(catalogue, replace(registration, offerings=tuple(unique.values())))
+    future = services.catalogue.register(catalogue, replace(registration, offerings=tuple(unique.values())), by)
     return Deferred(future, _answer_10, repeatable=True)
 
 
-def insert_sensor(asked: InsertSensor, services: Services, catalogue: Catalogue) -> Deferred:
+def insert_sensor(asked: InsertSensor, services: Services, catalogue: Catalogue, by: Actor) -> Deferred:
     """Insert a sensor; answers with its identifier and the offering of its own."""
     for text in asked.observation_types:
         if text not in OBSERVATION_KINDS and not text.endswith("/OM_Observation"):
@@ -110,15 +112,15 @@ def insert_sensor(asked: InsertSensor, services: Services, catalogue: Catalogue)
             networks.append(_network(catalogue, name, identifier))
     assigned = _own_offering(catalogue, registration.procedure, own)
     unique = {offering.identifier: offering for offering in (*networks, assigned)}
-    future = services.catalogue.register(catalogue, replace(registration, offerings=tuple(unique.values())))
+    future = services.catalogue.register(catalogue, replace(registration, offerings=tuple(unique.values())), by)
     return Deferred(future, lambda procedure: _answer_20(procedure, assigned.identifier), repeatable=True)
 
 
-def delete_sensor(asked: DeleteSensor, services: Services, catalogue: Catalogue) -> Deferred:
+def delete_sensor(asked: DeleteSensor, services: Services, catalogue: Catalogue, request: Request) -> Deferred:
     """Remove a procedure with its observations and its own offering (OGC 09-001 clause 15)."""
     (procedure,) = resolve_procedures(catalogue, (asked.procedure,), "procedure")
-    # The service does not have it yet; the ignore falls due when it does.
-    future = services.catalogue.delete(catalogue, procedure)
+    require(request.principal, Action.REGISTER, catalogue.resource_of(procedure))
+    future = services.catalogue.delete(catalogue, procedure, request.actor("sos", "DeleteSensor"))
     return Deferred(future, lambda _: _answer_deleted(procedure))
 
 

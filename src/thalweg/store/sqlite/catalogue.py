@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
+from thalweg.domain.access import Role, Scope
 from thalweg.domain.catalogue import (
     Feature,
     ObservedProperty,
@@ -18,7 +19,7 @@ from thalweg.domain.catalogue import (
     Workspace,
 )
 from thalweg.domain.errors import NotFound
-from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.snapshot import NO_GUESTS, Catalogue
 from thalweg.store.sqlite.connection import Reader, Readers, Row
 from thalweg.store.sqlite.entities import (
     description_of,
@@ -47,19 +48,21 @@ FEATURES: Final = """
     WHERE workspace_id = ? AND generation > ? ORDER BY id"""
 PROCEDURES: Final = """
     SELECT id, uuid, identifier, name, assigned_id, kind, title, feature_id, srid,
-           sampling_months, sampling_us, acquisition_months, acquisition_us, generation
+           sampling_months, sampling_us, acquisition_months, acquisition_us, generation, public
     FROM procedure WHERE workspace_id = ? AND generation > ? ORDER BY id"""
 SERIES: Final = """
     SELECT s.property_id, s.unit_id, s.kind, s.value_constraint, s.name, s.procedure_id
     FROM procedure p JOIN series s ON s.procedure_id = p.id
     WHERE p.workspace_id = ? AND p.generation > ? ORDER BY s.procedure_id, s.place"""
 OFFERINGS: Final = """
-    SELECT id, uuid, identifier, name, description, procedure_id, active, members_generation FROM offering
+    SELECT id, uuid, identifier, name, description, procedure_id, active, members_generation, public FROM offering
     WHERE workspace_id = ? AND generation > ? ORDER BY id"""
 MEMBERS: Final = """
     SELECT procedure_id FROM offering_procedure WHERE offering_id = ? AND generation > ? ORDER BY place"""
 TRACKS: Final = """
     SELECT id, procedure_id, feature_id FROM track WHERE workspace_id = ? AND generation > ? ORDER BY id"""
+# What everybody is granted; few.
+GUESTS: Final = "SELECT workspace_id, kind, entity_id, role FROM role_grant WHERE workspace_id = ? AND principal = ''"
 DELETIONS: Final = "SELECT kind, entity_id FROM deletion WHERE workspace_id = ? AND generation > ?"
 
 
@@ -146,8 +149,8 @@ def refresh(reader: Reader, workspace_id: int, old: Catalogue | None) -> Catalog
             members = reader.rows(MEMBERS, (row[0], since))
             procedure_ids = before.procedure_ids
         procedure_ids += tuple(member for (member,) in members)
-        number, uuid, identifier, name, description, owner, active, _ = row
-        return Offering(number, uuid, identifier, name, description, owner, procedure_ids, bool(active))
+        number, uuid, identifier, name, description, owner, active, _, public = row
+        return Offering(number, uuid, identifier, name, description, owner, procedure_ids, bool(active), bool(public))
 
     procedures: dict[int, Procedure] = changed(
         PROCEDURES, lambda row: procedure_of(row, tuple(series_of_procedure.get(row[0], ())))
@@ -159,11 +162,12 @@ def refresh(reader: Reader, workspace_id: int, old: Catalogue | None) -> Catalog
     return Catalogue(
         workspace,
         units=merged(old.units, units),
-        properties=merged(old.properties, properties),
-        features=merged(old.features, features),
+        properties=merged(old.properties, properties, gone.get("property")),
+        features=merged(old.features, features, gone.get("feature")),
         procedures=merged(old.procedures, procedures, gone.get("procedure")),
         offerings=merged(old.offerings, changed(OFFERINGS, offering_of), gone.get("offering")),
         tracks=merged(old.tracks, tracks, gone.get("track")),
+        guests={Scope(*scope): Role(role) for *scope, role in reader.rows(GUESTS, (workspace_id,))} or NO_GUESTS,
     )
 
 

@@ -51,6 +51,7 @@ _WORKSPACE_FIELDS = ("title", "abstract", "keywords", "fees", "access_constraint
 def workspace_document(workspace: Workspace) -> str:
     document: dict[str, Any] = {name: getattr(workspace, name) for name in _WORKSPACE_FIELDS}
     document["provider"] = dataclasses.asdict(workspace.provider)
+    document["public"] = workspace.public
     return to_json(document, "workspace")
 
 
@@ -71,6 +72,7 @@ def workspace_of(row: Row) -> Workspace:
         srids=tuple(document["srids"]),
         provider=Provider(**document["provider"]),
         generation=generation,
+        public=document.get("public", True),
     )
 
 
@@ -148,6 +150,7 @@ def procedure_of(row: Row, series: tuple[Series, ...]) -> Procedure:
         sampling=_duration(row[9], row[10]),
         acquisition=_duration(row[11], row[12]),
         generation=row[13],
+        public=bool(row[14]),
     )
 
 

@@ -48,13 +48,13 @@ UPDATE_FEATURE: Final = """
 FIND_OFFERING: Final = "SELECT id, procedure_id FROM offering WHERE workspace_id = ? AND identifier = ?"
 GET_OFFERING: Final = "SELECT procedure_id FROM offering WHERE workspace_id = ? AND id = ?"
 INSERT_OFFERING: Final = """
-    INSERT INTO offering (uuid, identifier, name, description, procedure_id, active, members_generation, generation,
-                          workspace_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
+    INSERT INTO offering (uuid, identifier, name, description, procedure_id, active, public, members_generation,
+                          generation, workspace_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 UPDATE_OFFERING: Final = """
     UPDATE offering
-    SET uuid = ?, identifier = ?, name = ?, description = ?, procedure_id = ?, active = ?, members_generation = ?,
-        generation = ?
+    SET uuid = ?, identifier = ?, name = ?, description = ?, procedure_id = ?, active = ?, public = ?,
+        members_generation = ?, generation = ?
     WHERE workspace_id = ? AND id = ? RETURNING id"""
 TOUCH_OFFERING: Final = "UPDATE offering SET generation = ? WHERE id = ?"
 TOUCH_MEMBERS: Final = "UPDATE offering SET generation = ?1, members_generation = ?1 WHERE id = ?2"
@@ -68,6 +68,10 @@ TOUCH_PROCEDURE: Final = "UPDATE procedure SET generation = ? WHERE workspace_id
 
 INSERT_DELETION: Final = """
     INSERT INTO deletion (workspace_id, generation, kind, entity_id) VALUES (?, ?, ?, ?)"""
+
+RAISE_ACCESS: Final = "UPDATE counter SET value = value + 1 WHERE name = 'access'"
+DELETE_GRANTS_ON: Final = """
+    DELETE FROM role_grant WHERE workspace_id = ? AND kind = ? AND entity_id = ? RETURNING principal"""
 
 FIND_WORKSPACE: Final = "SELECT id FROM workspace WHERE name = ?"
 GET_WORKSPACE: Final = "SELECT name, generation FROM workspace WHERE id = ?"
@@ -193,7 +197,7 @@ def put_offering(tx: Transaction, workspace_id: int, offering: Offering, generat
         raise InvalidParameter("offering", "A procedure's own offering has that procedure as its only member.")
     values = (
         uuid, offering.identifier, offering.name, offering.description, offering.procedure_id, int(offering.active),
-        generation, generation, workspace_id,
+        int(offering.public), generation, generation, workspace_id,
     )  # fmt: skip
     number = _stored(tx, INSERT_OFFERING, UPDATE_OFFERING, values, offering.id, "offering", "offering")
     before = {procedure_id for (procedure_id,) in tx.rows(MEMBERS, (number,))}
@@ -221,7 +225,14 @@ def delete_offering(tx: Transaction, workspace_id: int, offering_id: int) -> Non
 def drop_offering(tx: Transaction, workspace_id: int, offering_id: int, generation: int) -> None:
     tx.rows(EMPTY_OFFERING, (offering_id,))
     tx.rows(DELETE_OFFERING, (offering_id,))
+    drop_grants_on(tx, workspace_id, "offering", offering_id)
     tx.rows(INSERT_DELETION, (workspace_id, generation, "offering", offering_id))
+
+
+def drop_grants_on(tx: Transaction, workspace_id: int, kind: str, number: int) -> None:
+    """Take away what is granted on a dataset that goes."""
+    if tx.rows(DELETE_GRANTS_ON, (workspace_id, kind, number)):
+        tx.rows(RAISE_ACCESS)
 
 
 def ensure_feature(tx: Transaction, workspace_id: int, feature: Feature, generation: int | None = None) -> int:

@@ -92,6 +92,14 @@ class Reserve:
         self._path = path
         self._size = size_bytes
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the room is kept."""
+        try:
+            return self._path.stat().st_size >= self._size
+        except OSError:
+            return False
+
     def keep(self) -> bool:
         """Make the file unless it is there or room is short. Says whether the room is kept."""
         try:

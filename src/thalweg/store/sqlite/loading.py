@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from thalweg.domain.access import Actor, actor
 from thalweg.domain.blocks import Block
 from thalweg.domain.observations import Receipt
 from thalweg.store.codec.merge import merge_blocks
@@ -23,7 +24,7 @@ from thalweg.store.sqlite.windows import (
     write_chunks,
 )
 from thalweg.store.sqlite.writer import Transaction
-from thalweg.store.sqlite.writing import judged, log_verdict, target
+from thalweg.store.sqlite.writing import audit_correction, audit_replacement, judged, log_verdict, target
 
 MAX_STEP_ROWS: Final = 16_384
 MAX_STEP_WINDOWS: Final = 64
@@ -66,15 +67,18 @@ class Progress:
         self.conflicting += verdict.conflicting
 
 
-def load_step(tx: Transaction, workspace_id: int, checked: Checked, start: int, by: str) -> Progress:
+def load_step(tx: Transaction, workspace_id: int, checked: Checked, start: int, by: Actor | str) -> Progress:
     """Load the next rows from row ``start`` of the block on, sealed at once. Raises NotFound, DamagedData."""
     block, interval = checked.block, checked.insertion.replace
-    state = target(tx, workspace_id, checked)
+    name = actor(by).name
+    state = target(tx, workspace_id, checked, by)
     progress = Progress(start, state.track_id)
     changed = False
     if start == 0 and interval is not None:
-        progress.deleted = delete_range(tx, state, interval, None, checked.kinds, by).rows
+        progress.deleted = delete_range(tx, state, interval, None, checked.kinds, name).rows
         changed = bool(progress.deleted)
+        if changed:
+            audit_replacement(tx, by, checked, progress.deleted, workspace_id)
     n = len(block)
     window_us = window_length(tx, state.track_id, block.end[:10_000]) if n else 0
     windows = 0
@@ -93,11 +97,13 @@ def load_step(tx: Transaction, workspace_id: int, checked: Checked, start: int, 
         for part in parts_of_window(tx, state.track_id, start_us, window_us):
             piece = slice_ends(rows, part.begin_us, part.end_us)
             if len(piece):
-                changed |= _load_part(tx, state, checked, part, window_us, piece, progress, by)
+                changed |= _load_part(tx, state, checked, part, window_us, piece, progress, name)
         progress.done = stop
         windows += 1
     if changed:
         state.store(tx)
+    if progress.replaced:
+        audit_correction(tx, by, checked, progress.replaced, workspace_id)
     return progress
 
 

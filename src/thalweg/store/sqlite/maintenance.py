@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Final
 import apsw
 
 from thalweg.domain.errors import DamagedData, ThalwegError
-from thalweg.domain.store import StoreInfo
+from thalweg.domain.store import StoreFigures, StoreInfo
 from thalweg.store.codec.chunk import part_sizes
 from thalweg.store.sqlite.connection import BUSY_MS, PAGE_BYTES, Readers, connect, domain_error
-from thalweg.store.sqlite.files import Reserve, StoreFiles
+from thalweg.store.sqlite.files import RESERVE_BYTES, Reserve, StoreFiles
 from thalweg.store.sqlite.lease import Lease
 from thalweg.store.sqlite.repeated import RepeatedLog
 from thalweg.store.sqlite.sealing import ALL_TRACKS, DUE_ROWS, DUE_TRACKS, IDLE_ROWS, IDLE_US, seal_step
@@ -32,6 +33,8 @@ RELIEF_PAGES: Final = (32 << 20) // PAGE_BYTES
 RESTART_WAIT_MS: Final = 50
 """Longest wait for readers in the log then; writers wait with it. A long one (a back-up) puts it off."""
 
+BEHIND_BYTES: Final = 1 << 30
+"""A write-ahead log of so many bytes says that checkpoints do not keep up: writers help from a quarter of it on."""
 QUIET_WAL_BYTES: Final = 4 << 20
 """Length of the write-ahead log's file that is left alone in quiet times."""
 
@@ -42,6 +45,10 @@ COUNTS: Final = """
     SELECT (SELECT count(*) FROM workspace), (SELECT count(*) FROM procedure), (SELECT count(*) FROM track),
            (SELECT coalesce(sum(rows), 0) FROM track_state), (SELECT count(*) FROM chunk),
            (SELECT coalesce(sum(tail_rows), 0) FROM track_state)"""
+FIGURES: Final = "SELECT count(*), coalesce(sum(rows), 0), coalesce(sum(tail_rows), 0) FROM track_state"
+FEW_FIGURES: Final = """
+    SELECT (SELECT count(*) FROM procedure), (SELECT value FROM counter WHERE name = 'reopened')"""
+ACCESS: Final = "SELECT value FROM counter WHERE name = 'access'"
 PACKED_STATES: Final = "SELECT track_id, series FROM track_state WHERE track_id > ? ORDER BY track_id LIMIT 1000"
 PROPERTIES: Final = "SELECT id, identifier FROM observed_property"
 BLOCKS: Final = "SELECT id, block FROM chunk WHERE id > ? ORDER BY id LIMIT 500"
@@ -207,6 +214,51 @@ class Maintenance:
             if self._connection is not None:
                 self._connection.close(True)
                 self._connection = None
+
+    # -------------------------------------------------------------- health
+
+    def problems(self, timeout_s: float) -> list[str]:
+        """See ``MaintenanceStore.problems``."""
+        found = []
+        try:
+            self._readers.rows(ACCESS)
+        except ThalwegError:
+            return ["it cannot be read"]
+        try:
+            # Takes the lock and a transaction, and writes nothing.
+            self._writer.submit(lambda tx: None).result(timeout_s)
+        except ThalwegError as error:
+            _repeated.log(logging.WARNING, "the store cannot be written: %s", error.message)
+            found.append("it cannot be written")
+        except TimeoutError:
+            found.append(f"a write takes longer than {timeout_s:g} s")
+        if not self._reserve.is_there and self._free_bytes() < RESERVE_BYTES:
+            found.append("its disk is full")
+        if _size(self._files.beside("-wal")) > BEHIND_BYTES:
+            found.append("background work is behind")
+        return found
+
+    def figures(self) -> StoreFigures:
+        """See ``MaintenanceStore.figures``."""
+        ((tracks, rows, tail_rows),) = self._readers.rows(FIGURES)
+        ((procedures, reopened),) = self._readers.rows(FEW_FIGURES)
+        return StoreFigures(
+            tracks=tracks,
+            rows=rows,
+            tail_rows=tail_rows,
+            procedures=procedures,
+            size_bytes=_size(self._files.database),
+            log_bytes=_size(self._files.beside("-wal")),
+            free_bytes=self._free_bytes(),
+            reserve=self._reserve.is_there,
+            reopened=reopened,
+        )
+
+    def _free_bytes(self) -> int:
+        try:
+            return shutil.disk_usage(self._files.database.parent).free
+        except OSError:
+            return 0
 
     # -------------------------------------------------------------- sizes
 

@@ -23,16 +23,17 @@ from thalweg.store.sqlite.writer import Transaction
 
 INSERT_PROCEDURE: Final = """
     INSERT INTO procedure (uuid, identifier, name, assigned_id, kind, title, feature_id, srid,
-                           sampling_months, sampling_us, acquisition_months, acquisition_us, generation, workspace_id)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
+                           sampling_months, sampling_us, acquisition_months, acquisition_us, generation, public,
+                           workspace_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"""
 UPDATE_PROCEDURE: Final = """
     UPDATE procedure
     SET uuid = ?, identifier = ?, name = ?, assigned_id = ?, kind = ?, title = ?, feature_id = ?, srid = ?,
-        sampling_months = ?, sampling_us = ?, acquisition_months = ?, acquisition_us = ?, generation = ?
+        sampling_months = ?, sampling_us = ?, acquisition_months = ?, acquisition_us = ?, generation = ?, public = ?
     WHERE workspace_id = ? AND id = ?"""
 GET_PROCEDURE: Final = """
     SELECT id, uuid, identifier, name, assigned_id, kind, title, feature_id, srid,
-           sampling_months, sampling_us, acquisition_months, acquisition_us, generation, workspace_id
+           sampling_months, sampling_us, acquisition_months, acquisition_us, generation, public, workspace_id
     FROM procedure WHERE id = ?"""
 DELETE_PROCEDURE: Final = "DELETE FROM procedure WHERE id = ?"
 PUT_DESCRIPTION: Final = """
@@ -53,6 +54,13 @@ INSERT_TRACK: Final = """
     INSERT INTO track (workspace_id, procedure_id, feature_id, generation) VALUES (?, ?, ?, ?) RETURNING id"""
 INSERT_STATE: Final = "INSERT INTO track_state (track_id, series) VALUES (?, ?)"
 TRACKS_OF: Final = "SELECT id FROM track WHERE procedure_id = ?"
+FEATURES_OF: Final = "SELECT feature_id FROM track WHERE procedure_id = ?"
+DELETE_UNUSED_FEATURE: Final = """
+    DELETE FROM feature WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM track WHERE feature_id = ?1)
+    AND NOT EXISTS (SELECT 1 FROM procedure WHERE feature_id = ?1) RETURNING id"""
+DELETE_UNUSED_PROPERTY: Final = """
+    DELETE FROM observed_property WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM series WHERE property_id = ?1)
+    RETURNING id"""
 OFFERINGS_OF: Final = """
     SELECT o.id, o.procedure_id FROM offering_procedure m JOIN offering o ON o.id = m.offering_id
     WHERE m.procedure_id = ?"""
@@ -109,8 +117,8 @@ def update(
     return procedure
 
 
-def add_series(tx: Transaction, procedure_id: int, items: Sequence[SeriesRegistration]) -> Procedure:
-    """Append the series that the procedure lacks. Raises NotFound."""
+def add_series(tx: Transaction, procedure_id: int, items: Sequence[SeriesRegistration]) -> tuple[int, Procedure]:
+    """Append the series that the procedure lacks; its workspace, and how it is then. Raises NotFound."""
     workspace_id, procedure = _get(tx, procedure_id)
     generation = entities.raise_generation(tx, workspace_id)
     have = {series.property_id for series in procedure.series}
@@ -118,13 +126,20 @@ def add_series(tx: Transaction, procedure_id: int, items: Sequence[SeriesRegistr
     added = tuple(series for series in added if series.property_id not in have)
     _insert_series(tx, procedure_id, len(procedure.series), added)
     tx.rows(entities.TOUCH_PROCEDURE, (generation, workspace_id, procedure_id))
-    return replace(procedure, series=procedure.series + added, generation=generation)
+    return workspace_id, replace(procedure, series=procedure.series + added, generation=generation)
 
 
 def delete(tx: Transaction, workspace_id: int, procedure_id: int) -> None:
-    """Remove a procedure with all that is its own. Raises NotFound."""
-    _get(tx, procedure_id, workspace_id)
+    """Remove a procedure with all that is its own. Raises NotFound.
+
+    Features and observed properties stay, but for those of one that is not public which no other procedure has: nobody
+    is to see what it alone observed and where, once it is gone.
+    """
+    _, procedure = _get(tx, procedure_id, workspace_id)
     generation = entities.raise_generation(tx, workspace_id)
+    feature_ids = {feature_id for (feature_id,) in tx.rows(FEATURES_OF, (procedure_id,))}
+    if procedure.feature_id is not None:
+        feature_ids.add(procedure.feature_id)
     for (track_id,) in tx.rows(TRACKS_OF, (procedure_id,)):
         for statement in OF_TRACK:
             tx.rows(statement, (track_id,))
@@ -139,6 +154,21 @@ def delete(tx: Transaction, workspace_id: int, procedure_id: int) -> None:
     tx.rows(DELETE_SERIES, (procedure_id,))
     tx.rows(DELETE_PROCEDURE, (procedure_id,))
     tx.rows(entities.INSERT_DELETION, (workspace_id, generation, "procedure", procedure_id))
+    entities.drop_grants_on(tx, workspace_id, "procedure", procedure_id)
+    if not procedure.public:
+        _drop_unused(tx, workspace_id, generation, feature_ids, {s.property_id for s in procedure.series})
+
+
+def _drop_unused(
+    tx: Transaction, workspace_id: int, generation: int, feature_ids: set[int], property_ids: set[int]
+) -> None:
+    for kind, statement, numbers in (
+        ("feature", DELETE_UNUSED_FEATURE, feature_ids),
+        ("property", DELETE_UNUSED_PROPERTY, property_ids),
+    ):
+        for number in sorted(numbers):
+            if tx.rows(statement, (number,)):
+                tx.rows(entities.INSERT_DELETION, (workspace_id, generation, kind, number))
 
 
 def add_track(tx: Transaction, workspace_id: int, procedure_id: int, feature_id: int, generation: int) -> int:
@@ -154,10 +184,10 @@ def add_track(tx: Transaction, workspace_id: int, procedure_id: int, feature_id:
 def _get(tx: Transaction, procedure_id: int, workspace_id: int | None = None) -> tuple[int, Procedure]:
     """(workspace, procedure) as stored. Raises NotFound, also for one of another workspace."""
     rows = tx.rows(GET_PROCEDURE, (procedure_id,))
-    if not rows or workspace_id not in (None, rows[0][14]):
+    if not rows or workspace_id not in (None, rows[0][15]):
         raise NotFound("procedure", f"There is no procedure with the number {procedure_id}.")
     series = tuple(series_of(row) for row in tx.rows(GET_SERIES, (procedure_id,)))
-    return int(rows[0][14]), procedure_of(rows[0], series)
+    return int(rows[0][15]), procedure_of(rows[0], series)
 
 
 def _refuse_taken(tx: Transaction, workspace_id: int, procedure: Procedure) -> None:
@@ -171,7 +201,7 @@ def _columns(procedure: Procedure, workspace_id: int) -> tuple[object, ...]:
         procedure.uuid, procedure.identifier, procedure.name, procedure.assigned_id, str(procedure.kind),
         procedure.title, procedure.feature_id, procedure.srid,
         *duration_columns(procedure.sampling), *duration_columns(procedure.acquisition),
-        procedure.generation, workspace_id,
+        procedure.generation, int(procedure.public), workspace_id,
     )  # fmt: skip
 
 

@@ -200,6 +200,11 @@ class Writer:
             self._let_go()
 
     @property
+    def queued(self) -> int:
+        """Requests that wait."""
+        return len(self._queue)
+
+    @property
     def is_started(self) -> bool:
         """Whether there was any request yet, and the writer is open."""
         return self._thread is not None and not self._closing

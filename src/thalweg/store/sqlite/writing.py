@@ -7,12 +7,14 @@ from typing import Final
 
 import numpy as np
 
+from thalweg.domain.access import Actor, actor
 from thalweg.domain.blocks import Block
 from thalweg.domain.errors import AlreadyExists, DamagedData, NotFound
 from thalweg.domain.observations import ChangeKind, Receipt
 from thalweg.store.codec.merge import concat_blocks, merge_blocks
 from thalweg.store.codec.row import encode_row, encode_rows
 from thalweg.store.sqlite import entity_writes, registration
+from thalweg.store.sqlite.audit import record
 from thalweg.store.sqlite.changes import log_change
 from thalweg.store.sqlite.checks import Checked, keys_of
 from thalweg.store.sqlite.connection import Row
@@ -54,17 +56,19 @@ class Prepared:
         self.cells = [encode_row(block, 0)] if len(block) == 1 else encode_rows(block)
 
 
-def insert(tx: Transaction, workspace_id: int, items: Sequence[Prepared], by: str) -> list[Receipt]:
+def insert(tx: Transaction, workspace_id: int, items: Sequence[Prepared], by: Actor | str) -> list[Receipt]:
     """Store all insertions. Raises NotFound, AlreadyExists."""
     return [_insert(tx, workspace_id, item, by) for item in items]
 
 
-def _insert(tx: Transaction, workspace_id: int, item: Prepared, by: str) -> Receipt:
+def _insert(tx: Transaction, workspace_id: int, item: Prepared, by: Actor | str) -> Receipt:
     checked = item.checked
-    state = target(tx, workspace_id, checked)
+    state = target(tx, workspace_id, checked, by)
     deleted = 0
     if checked.insertion.replace is not None:
-        deleted = delete_range(tx, state, checked.insertion.replace, None, checked.kinds, by).rows
+        deleted = delete_range(tx, state, checked.insertion.replace, None, checked.kinds, actor(by).name).rows
+        if deleted:
+            audit_replacement(tx, by, checked, deleted, workspace_id)
     block = checked.block
     n = len(block)
     if n == 0:
@@ -87,10 +91,10 @@ def _insert(tx: Transaction, workspace_id: int, item: Prepared, by: str) -> Rece
         state.tail_rows += n
         state.store(tx)
         return Receipt(track_id, n, block.values_present(), deleted=deleted)
-    return _insert_among(tx, state, item, by, deleted)
+    return _insert_among(tx, workspace_id, state, item, by, deleted)
 
 
-def target(tx: Transaction, workspace_id: int, checked: Checked) -> State:
+def target(tx: Transaction, workspace_id: int, checked: Checked, by: Actor | str) -> State:
     """The state of the track that an insertion goes to; feature and track are made where they are missing.
 
     raises  NotFound if the procedure is gone since it was checked, AlreadyExists (name of a new feature)
@@ -98,7 +102,11 @@ def target(tx: Transaction, workspace_id: int, checked: Checked) -> State:
     procedure_id = checked.procedure.id
     feature_id = checked.feature
     if not isinstance(feature_id, int):
-        feature_id = entity_writes.ensure_feature(tx, workspace_id, feature_id)
+        feature = feature_id
+        known = tx.rows(entity_writes.FIND_FEATURE, (workspace_id, feature.identifier))
+        feature_id = entity_writes.ensure_feature(tx, workspace_id, feature)
+        if not known:
+            record(tx, by, "add feature of interest", feature.identifier, "with an observation", workspace_id)
     rows = tx.rows(TARGET, (procedure_id, feature_id, workspace_id))
     if not rows:
         raise NotFound("procedure", f"The procedure '{checked.procedure.identifier}' has been removed.")
@@ -117,7 +125,9 @@ def read_state(tx: Transaction, track_id: int, row: Row) -> State:
         raise named(tx.rows, track_id, "the maintained state", error) from error
 
 
-def _insert_among(tx: Transaction, state: State, item: Prepared, by: str, deleted: int) -> Receipt:
+def _insert_among(
+    tx: Transaction, workspace_id: int, state: State, item: Prepared, by: Actor | str, deleted: int
+) -> Receipt:
     """Insert rows of which some are not after all rows stored."""
     checked = item.checked
     block, kinds = checked.block, checked.kinds
@@ -129,7 +139,9 @@ def _insert_among(tx: Transaction, state: State, item: Prepared, by: str, delete
     if in_tail is not None:
         stored = in_tail if sealed is None else merge_blocks(sealed, in_tail)
     verdict = judged(checked, late, stored)
-    log_verdict(tx, state, verdict, by)
+    log_verdict(tx, state, verdict, actor(by).name)
+    if verdict.before is not None:
+        audit_correction(tx, by, checked, verdict.replaced, workspace_id)
     if len(verdict.write):
         _write_late(tx, state, verdict.write, in_tail)
         state.add_block(verdict.write, verdict.fresh_rows, verdict.written)
@@ -185,6 +197,19 @@ def log_verdict(tx: Transaction, state: State, verdict: Verdict, by: str, *, end
             log_change(tx, state, ChangeKind.LATE, by, None, news)
     if verdict.before is not None:
         log_change(tx, state, ChangeKind.CORRECTION, by, verdict.before, verdict.after)
+
+
+def audit_correction(tx: Transaction, by: Actor | str, checked: Checked, cells: int, workspace_id: int) -> None:
+    """Note in the audit log that values or quality indices were corrected; the change log has what they were."""
+    block = checked.block
+    span = f"{instant(int(block.end[0]))} to {instant(int(block.end[-1]))}"
+    record(tx, by, "correct observations", checked.procedure.identifier, f"{cells:,} values, {span}", workspace_id)
+
+
+def audit_replacement(tx: Transaction, by: Actor | str, checked: Checked, rows: int, workspace_id: int) -> None:
+    """Note in the audit log that an insertion took away what was stored in its interval."""
+    what = f"{rows:,} rows replaced by an insert of {len(checked.block):,}"
+    record(tx, by, "delete observations", checked.procedure.identifier, what, workspace_id)
 
 
 def _write_late(tx: Transaction, state: State, write: Block, in_tail: Block | None) -> None:

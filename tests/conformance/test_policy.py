@@ -1,0 +1,323 @@
+"""Every operation of every door, asked by every kind of caller, at public and private datasets.
+
+What has to come back is told from the tables here alone: the roles, what each action needs, and where a role counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from tests.conformance.policy_support import Aim, DoorRows, Row, Target
+
+from thalweg import app
+from thalweg.auth.policy import Action
+from thalweg.domain.access import ANONYMOUS, Grant, Role, Scope, User
+from thalweg.domain.catalogue import Workspace
+from thalweg.settings import Settings
+
+# The role table, written out once more: whoever changes the one in the policy has to change this one, too.
+NEEDS = {
+    Action.READ: Role.VIEWER,
+    Action.INSERT: Role.DATA_MANAGER,
+    Action.REGISTER: Role.NETWORK_MANAGER,
+    Action.ADMINISTER: Role.ADMIN,
+}
+ROLES = (Role.VIEWER, Role.DATA_MANAGER, Role.NETWORK_MANAGER, Role.ADMIN)
+PLACES = ("server", "workspace", "dataset", "group", "elsewhere", "other dataset")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks.
+
+    place   what ``role`` is held for; ``group``: something that the dataset belongs to, as an offering
+    token   "": a token without limits; else ``role`` or ``workspace``: limited to read, or to the other workspace
+    """
+
+    role: Role
+    place: str
+    token: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.role.word}-{self.place}-{self.token}".replace(" ", "-")
+
+    def holds(self, aim: Aim) -> Role:
+        """The role that counts for the target besides that of everybody."""
+        role = self.role
+        if self.place in ("elsewhere", "other dataset"):
+            return Role.NOTHING
+        if self.place in ("dataset", "group") and aim is Aim.WORKSPACE:
+            return Role.NOTHING
+        if self.token == "workspace":
+            return Role.NOTHING
+        return min(role, Role.VIEWER) if self.token == "role" else role
+
+
+CALLERS = (
+    *(Caller(role, place) for place in PLACES for role in ROLES),
+    Caller(Role.NOTHING, "server"),
+    Caller(Role.ADMIN, "server", "role"),
+    Caller(Role.ADMIN, "server", "workspace"),
+    Caller(Role.DATA_MANAGER, "dataset", "role"),
+)
+
+
+def rows_of(door: str) -> DoorRows:
+    try:
+        module = importlib.import_module(f"tests.conformance.policy_{door}")
+    except ModuleNotFoundError:
+        pytest.fail(f"the door '{door}' has no file tests/conformance/policy_{door}.py: see CONTRIBUTING.md")
+    found = module.ROWS
+    assert isinstance(found, DoorRows)
+    return found
+
+
+DOORS = app.DOOR_NAMES
+
+
+@pytest.mark.parametrize("door", app.all_doors(Settings()), ids=lambda door: door.name)
+def test_every_operation_of_a_door_has_a_row(door: app.Door) -> None:  # type: ignore[type-arg]
+    assert {row.operation for row in rows_of(door.name).rows} == set(door.operations)
+
+
+def test_the_needs_of_actions_are_those_documented() -> None:
+    from thalweg.auth.policy import LEAST_ROLE
+
+    assert LEAST_ROLE == NEEDS
+
+
+class World:
+    """An application, users of every kind with a token each, and requests in this process."""
+
+    def __init__(self, folder: Path, anonymous: Role) -> None:
+        settings = Settings(store=f"sqlite:///{folder / 'policy.sqlite'}", anonymous_role=anonymous, access_log=False)
+        self.anonymous = anonymous
+        self.application = app.build(settings)
+        self.store = self.application.store
+        self.access = self.application.services.access
+        self.store.put_workspace(Workspace(0, "", "other")).result(30)
+        self.ids = {name: workspace.id for name, workspace in self.store.workspaces().items()}
+        self.tokens: dict[str, str] = {}
+        self.numbers = count(1)
+        for caller in CALLERS:
+            own = caller.role if caller.place == "server" else Role.NOTHING
+            self.store.put_user(User(caller.name, own, "$argon2id$none", 1)).result(30)
+            limit = Role.VIEWER if caller.token == "role" else None
+            where = self.ids["other"] if caller.token == "workspace" else 0
+            self.tokens[caller.name] = self.access.create_token(caller.name, "", role=limit, workspace_id=where)
+            if caller.place in ("workspace", "elsewhere"):
+                name = "default" if caller.place == "workspace" else "other"
+                self.access.grant(caller.name, Scope(self.ids[name]), caller.role)
+        self._runner = asyncio.Runner()
+        transport = httpx.ASGITransport(self.application.asgi)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080")
+
+    def close(self) -> None:
+        self._runner.run(self._client.aclose())
+        self._runner.close()
+        self.application.close()
+
+    def get(self, path: str) -> httpx.Response:
+        """What an anonymous caller gets."""
+        return self._runner.run(self._client.get(path))
+
+    def grant(self, caller: Caller, target: Target) -> None:
+        """Have the caller hold its role for the target, if that is where it holds it."""
+        scopes = {"dataset": ((target.kind, target.id),), "group": target.within}.get(caller.place, ())
+        for kind, number in scopes:
+            self.store.put_grant(Grant(caller.name, Scope(self.ids["default"], kind, number), caller.role)).result(30)
+
+    def send(self, row: Row, target: Target, caller: Caller | None) -> httpx.Response:
+        sent = row.send(target, next(self.numbers))
+        headers = {} if caller is None else {"Authorization": f"Bearer {self.tokens[caller.name]}"}
+        if sent.body:
+            headers["Content-Type"] = sent.content_type
+        path = ("" if target.workspace == "default" else f"/{target.workspace}") + sent.path
+        query = f"?{urlencode(sent.query)}" if sent.query else ""
+        return self._runner.run(self._client.request(sent.method, path + query, content=sent.body, headers=headers))
+
+
+@pytest.fixture(scope="module", params=[Role.VIEWER, Role.NOTHING], ids=["open", "closed"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(tmp_path_factory.mktemp("policy"), request.param)
+    yield made
+    made.close()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("door", DOORS)
+def test_each_caller_gets_what_the_role_table_says(world: World, door: str) -> None:
+    rows = rows_of(door)
+    operations = next(d for d in world.application.doors if d.name == door).operations
+    # So that none is like another and gets suggested in its place.
+    names = (hashlib.sha256(b"%d" % n).hexdigest()[:12] for n in count(1))
+    shared = {}
+    for public in (True, False):
+        target = shared[public] = rows.make(
+            world.application, "default", ("open" if public else "secret") + door, public
+        )
+        for caller in CALLERS:
+            world.grant(caller, target)
+    other = rows.make(world.application, "default", "unrelated" + door, False)
+    for caller in CALLERS:
+        if caller.place == "other dataset":
+            scope = Scope(world.ids["default"], other.kind, other.id)
+            world.store.put_grant(Grant(caller.name, scope, caller.role)).result(30)
+    missing = rows.absent("default", "missing" + door)
+    problems: list[str] = []
+    for row in rows.rows:
+        for public in (True, False):
+            for caller in (None, *CALLERS):
+                target = shared[public]
+                if row.changes:
+                    target = rows.make(world.application, "default", next(names) + door, public)
+                    if caller is not None:
+                        world.grant(caller, target)
+                answer = world.send(row, target, caller)
+                said = None
+                if row.aim is Aim.DATASET:
+                    said = world.send(row, missing, caller)
+                wrong = _wrong(
+                    world, rows, row, operations[row.operation], target, missing, caller, public, answer, said
+                )
+                if wrong:
+                    who = "anonymous" if caller is None else caller.name
+                    visibility = "public" if public else "private"
+                    sent = row.send(target, 0)
+                    problems.append(
+                        f"{row.operation} {dict(sent.query)} by {who} at a {visibility} one: {wrong}: "
+                        f"{answer.status_code} {answer.text[:600]}"
+                    )
+    assert not problems, f"{len(problems)} problems\n" + "\n\n".join(problems[:: max(1, len(problems) // 8)])
+
+
+def _wrong(
+    world: World,
+    rows: DoorRows,
+    row: Row,
+    action: Action,
+    target: Target,
+    missing: Target,
+    caller: Caller | None,
+    public: bool,
+    answer: httpx.Response,
+    said: httpx.Response | None,
+) -> str:
+    """What is wrong with an answer; empty: nothing."""
+    held = Role.NOTHING if caller is None else caller.holds(row.aim)
+    everybody = world.anonymous
+    # A dataset's own visibility does not count where something new is made.
+    effective = max(held, everybody) if public or row.aim is Aim.WORKSPACE else held
+    reads = effective >= Role.VIEWER
+    permitted = effective >= NEEDS[action]
+    refusal = 401 if caller is None else 403
+    if row.aim is Aim.LISTING:
+        # Whoever may read nothing at all is refused; else the answer shows exactly what may be read.
+        shown = [secret for secret in target.secrets if secret in answer.text]
+        if not reads and shown:
+            return f"shows {shown}"
+        reads_something = everybody >= Role.VIEWER or (caller is not None and _reads_something(caller))
+        if reads_something and answer.status_code not in row.allowed:
+            return "should be answered"
+        if not reads_something and answer.status_code != refusal:
+            return f"should be {refusal}"
+        if reads and row.allowed == (200,) and "text" in answer.headers["content-type"] and not shown:
+            return "should show the dataset"
+        return ""
+    if permitted:
+        if answer.status_code not in row.allowed:
+            return "should be allowed"
+        if row.aim is Aim.DATASET and action is Action.READ and said is not None and _plain(answer, target) == _plain(
+            said, missing
+        ):  # fmt: skip
+            return "should give the dataset"
+        return ""
+    if reads or row.aim is Aim.WORKSPACE:
+        return "" if answer.status_code == refusal else f"should be {refusal}"
+    # Not readable: whatever is said, it is what would be said of nothing.
+    if said is None or _plain(answer, target) != _plain(said, missing):
+        return f"should be as for one that is not there, {said and said.text[:300]}"
+    if answer.status_code not in (*rows.unknown, refusal):
+        return "should say that there is none"
+    return ""
+
+
+def _reads_something(caller: Caller) -> bool:
+    """Whether the caller holds any role in the workspace ``default``."""
+    return caller.role > Role.NOTHING and caller.place != "elsewhere" and caller.token != "workspace"
+
+
+def _plain(answer: httpx.Response, target: Target) -> tuple[int, str]:
+    """Status and text without the target's own names, the longest first."""
+    text = answer.text
+    for value in sorted(target.keys.values(), key=len, reverse=True):
+        text = text.replace(value, "NAME")
+    return answer.status_code, text
+
+
+def test_what_everybody_is_granted_counts_for_a_private_dataset(world: World) -> None:
+    """By a role on the dataset itself, not by one for the workspace."""
+    rows = rows_of("sos")
+    target = rows.make(world.application, "default", "shown", False)
+    row = next(r for r in rows.rows if r.operation == "DescribeSensor")
+    refused = world.send(row, target, None)
+    assert refused.status_code == (401 if world.anonymous is Role.NOTHING else 400)
+    world.access.grant(ANONYMOUS, Scope(world.ids["default"]), Role.VIEWER)
+    # Now the workspace can be asked, whatever the server's default; the dataset stays hidden.
+    assert world.send(row, target, None).status_code == 400
+    world.access.grant(ANONYMOUS, Scope(world.ids["default"], "procedure", target.id), Role.VIEWER)
+    assert target.keys["procedure"] in world.send(row, target, None).text
+    for scope in (Scope(world.ids["default"]), Scope(world.ids["default"], "procedure", target.id)):
+        world.access.revoke(ANONYMOUS, scope)
+    assert world.send(row, target, None).status_code == refused.status_code
+
+
+def test_a_private_workspace_is_there_for_its_users_alone(world: World) -> None:
+    world.store.put_workspace(Workspace(0, "", "closed", public=False)).result(30)
+    rows = rows_of("sos")
+    target = rows.make(world.application, "closed", "inside", True)
+    scope = Scope(world.store.workspaces()["closed"].id)
+    inside, outside = Caller(Role.VIEWER, "workspace"), Caller(Role.VIEWER, "elsewhere")
+    world.access.grant(inside.name, scope, Role.VIEWER)
+    for row in rows.rows:
+        if row.operation.startswith("Get") and row.allowed == (200,):
+            assert world.send(row, target, inside).status_code == 200
+            for caller in (None, outside):
+                answer = world.send(row, target, caller)
+                absent = world.send(row, rows.absent("nowhere", "inside"), caller)
+                assert answer.status_code == absent.status_code != 200
+                assert answer.text.replace("closed", "nowhere") == absent.text
+
+
+def test_documents_and_validators_tell_nothing_of_what_is_hidden(world: World) -> None:
+    """Neither capabilities, nor their ETag, nor the numbers taken as updateSequence change with private things."""
+    rows = rows_of("sos")
+    rows.make(world.application, "default", "first-hidden", False)
+
+    def seen() -> list[tuple[int, str, str]]:
+        found = []
+        for version in ("1.0.0", "2.0.0"):
+            query = f"service=SOS&request=GetCapabilities&AcceptVersions={version}"
+            for more in ("", *(f"&updateSequence={n}" for n in range(1, 400, 7))):
+                answer = world.get(f"/sos?{query}{more}")
+                found.append((answer.status_code, answer.headers.get("etag", ""), answer.text))
+        found.append((world.get("/").status_code, "", world.get("/").text))
+        return found
+
+    before = seen()
+    # A closed server says the same to whatever is asked.
+    assert {status for status, _, _ in before} == ({401} if world.anonymous is Role.NOTHING else {200, 400})
+    target = rows.make(world.application, "default", "second-hidden", False)
+    insert = next(row for row in rows.rows if row.operation == "InsertObservation")
+    assert world.send(insert, target, Caller(Role.ADMIN, "server")).status_code == 200
+    assert seen() == before
