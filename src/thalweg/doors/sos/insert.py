@@ -116,7 +116,9 @@ def insert_again(
     producer: Producer, texts: list[str], services: Services, catalogue: Catalogue, request: Request
 ) -> Deferred | None:
     """The same for a document like one before, of which only times and values have to be read. None for what has to
-    go the full way: whatever is wrong is told there."""
+    go the full way: whatever is wrong is told there. Raises as ``auth.policy.require``: documents are remembered for
+    all callers who see the same catalogue, whatever they may do."""
+    require(request.principal, Action.INSERT, catalogue.resource_of(producer.procedure))
     try:
         begin, _ = instant(texts[producer.begin].strip(XML_BLANKS), "samplingTime")
         end, _ = instant(texts[producer.end].strip(XML_BLANKS), "samplingTime")
