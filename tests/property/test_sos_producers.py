@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +31,8 @@ def outcome(body: str | bytes, catalogue: Catalogue) -> Any:
     try:
         response = door.handle(post(body), services)
     except ThalwegError as error:
-        return type(error), error.parameter, error.message
+        # 'now' is told to the microsecond, which no time written here is.
+        return type(error), error.parameter, re.sub(r"[0-9T:-]+\.\d{6}Z", "now", error.message)
     if isinstance(response, Deferred):
         response = response.finish(response.future.result())
     rows = []
@@ -70,6 +72,7 @@ def period(begin: str, end: str) -> str:
 @example(BEGIN, END, "2014-06-01T00:10:00Z,0.5,21.5")
 @example(BEGIN, END, "2014-06-01T00:10:00Z,0.5,--><!--")
 @example(BEGIN, "now", "2014-06-01T00:10:00Z,0.5,21.5")
+@example("now", END, "")
 @given(TIMES, TIMES, VALUES)
 def test_texts_lead_to_the_same_by_both_ways(begin: str, end: str, values: str) -> None:
     known = network()
