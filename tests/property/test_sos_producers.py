@@ -32,7 +32,7 @@ def outcome(body: str | bytes, catalogue: Catalogue) -> Any:
         response = door.handle(post(body), services)
     except ThalwegError as error:
         # 'now' is told to the microsecond, which no time written here is.
-        return type(error), error.parameter, re.sub(r"[0-9T:-]+\.\d{6}Z", "now", error.message)
+        return type(error), error.parameter, re.sub(r"[0-9T:-]+\.\d{1,6}Z", "now", error.message)
     if isinstance(response, Deferred):
         response = response.finish(response.future.result())
     rows = []
