@@ -12,6 +12,7 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 # Debian packages of tests and benchmarks: groups or names, see tools/debian_packages.sh.
 TEST_PACKAGES ?= test
+TEST_ALL_PACKAGES ?= $(TEST_PACKAGES) qgis
 BENCH_PACKAGES ?= bench
 UV_VERSION ?= 0.13.9
 
@@ -28,7 +29,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 EDITABLE := install --no-deps --no-build-isolation --editable .
 
-.PHONY: help demo test test-all lint format bless bench docs lock clean debian-test debian-bench
+.PHONY: help demo test test-all lint format bless bench docs lock clean debian-test debian-test-all debian-bench
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -63,6 +64,9 @@ $(VENV)/.dev-stamp: requirements/dev.txt pyproject.toml | $(VENV)/.made-stamp
 debian-test:
 	@sh tools/debian_packages.sh $(TEST_PACKAGES)
 
+debian-test-all:
+	@sh tools/debian_packages.sh $(TEST_ALL_PACKAGES)
+
 debian-bench:
 	@sh tools/debian_packages.sh $(BENCH_PACKAGES)
 
@@ -79,7 +83,7 @@ bench: $(VENV)/.run-stamp debian-bench ## run the load profile PROFILE
 test: $(VENV)/.dev-stamp debian-test lint ## lint, then run the tests but the long ones
 	@$(PYTEST) -m "not long" $(PYTEST_ARGS)
 
-test-all: $(VENV)/.dev-stamp debian-test lint ## lint, then run all tests with more examples each
+test-all: $(VENV)/.dev-stamp debian-test-all lint ## lint, then run all tests with more examples each
 	@HYPOTHESIS_PROFILE=long $(PYTEST) $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev-stamp ## style, types and import rule

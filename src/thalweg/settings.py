@@ -80,6 +80,12 @@ def _check_public_url(url: str) -> None:
         raise ValueError("be an http or https address without query, such as https://data.example.org/thalweg")
 
 
+def _check_address(url: str) -> None:
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.netloc):
+        raise ValueError("be an http or https address")
+
+
 def _check_origins(origins: tuple[str, ...]) -> None:
     for origin in origins:
         parts = urlsplit(origin)
@@ -181,6 +187,77 @@ class Settings:
     sos_http_status: str = setting(
         "ogc", "", "HTTP status of SOS exceptions: as the OGC standards name it, or always 200 as some clients need.",
         choices=("ogc", "200"),
+    )  # fmt: skip
+    wfs_service_level: str = setting(
+        "complete", "", "What the WFS door offers: basic reads, transactional also writes, complete also locks.",
+        choices=("basic", "transactional", "complete"),
+    )  # fmt: skip
+    wfs_max_features: int = setting(
+        1_000_000, "features", "Most features of one answer of the WFS door; its CountDefault.",
+        at_least=1, at_most=1_000_000_000,
+    )  # fmt: skip
+    wfs_number_matched: str = setting(
+        "exact", "", "Whether WFS 2.0 answers with a filter say how many features match, or unknown.",
+        choices=("exact", "unknown"),
+    )  # fmt: skip
+    wfs_lock_expiry_s: float = setting(
+        300.0, "s", "Time that a WFS lock is held where the client names none.", at_least=1, at_most=86_400
+    )
+    wfs_max_lock_expiry_s: float = setting(
+        86_400.0, "s", "Longest time that a client may hold a WFS lock.", at_least=1, at_most=604_800
+    )
+    wfs_jsonp: bool = setting(False, "", "Whether the WFS door answers text/javascript with a callback (JSONP).")
+    inspire_metadata_url: str = setting(
+        "", "", "Address of the service's metadata record; if given, capabilities have INSPIRE's extension.",
+        check=_check_address,
+    )  # fmt: skip
+    inspire_language: str = setting(
+        "eng", "", "Language of the service in INSPIRE's extension, ISO 639-2/B, three letters."
+    )
+
+    features_default_limit: int = setting(
+        100, "features", "Features of a page of OGC API - Features where the client asks for no number.",
+        at_least=1, at_most=10_000,
+    )  # fmt: skip
+    features_max_limit: int = setting(
+        10_000, "features", "Most features of a page of OGC API - Features; who asks for more gets so many.",
+        at_least=1, at_most=1_000_000,
+    )  # fmt: skip
+
+    ldes_port: int = setting(
+        0, "", "Port on which event streams alone are served, at the root, as by the Flanders LDES server; 0: none.",
+        at_least=0, at_most=65535,
+    )  # fmt: skip
+    ldes_public_url: str = setting(
+        "", "", "Address that clients reach that port by, from which its links are made; empty: the one listened on.",
+        check=_check_public_url,
+    )  # fmt: skip
+    ldes_strict_members: bool = setting(
+        False, "",
+        "Whether a member with more than one named subject, or with blank nodes that not exactly one triple refers "
+        "to, is refused, as the Flanders LDES server 3 does.",
+    )  # fmt: skip
+    ldes_contexts: str = setting(
+        "", "", "Folder of JSON-LD contexts that bodies may name by address; its index.json maps addresses to files.",
+    )  # fmt: skip
+    ldes_max_age_s: int = setting(
+        60, "s", "Time that caches may keep a node of an event stream that can still change.",
+        at_least=0, at_most=86400,
+    )  # fmt: skip
+    ldes_max_age_immutable_s: int = setting(
+        604_800, "s", "Time that caches may keep a node that never changes.", at_least=0, at_most=31_536_000
+    )  # fmt: skip
+
+    event_streams: tuple[str, ...] = setting(
+        (), "", "Files (RDF), each describing an event stream with its views, that is made at start if it is not "
+        "there; views that one lacks are added.",
+    )  # fmt: skip
+    stream_retention_s: float = setting(
+        60.0, "s", "How often retention of event streams is applied.", at_least=1, at_most=604_800
+    )
+    stream_grace_s: float = setting(
+        604_800.0, "s", "How long pages of event streams that compaction has replaced can still be read.",
+        at_least=0, at_most=31_536_000,
     )  # fmt: skip
 
     request_timeout_s: float = setting(
@@ -379,6 +456,14 @@ class Settings:
         host = "localhost" if self.listens_on_all else self.host
         scheme = "https" if self.tls_certificate else "http"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def ldes_base_url(self) -> str:
+        """What links begin with on the port of event streams, without trailing slash."""
+        if self.ldes_public_url:
+            return self.ldes_public_url.rstrip("/")
+        host = "localhost" if self.listens_on_all else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.ldes_port}"
 
     def origin(self, name: str) -> str:
         """Where a value came from: ``flag``, ``environment``, ``file`` or ``default``."""

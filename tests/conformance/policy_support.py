@@ -57,6 +57,8 @@ class Row:
     send     makes it for a target; the number is another one each time, for what may be sent only once
     allowed  statuses of the answer to who may do it
     changes  whether it changes the target, so that each caller needs a fresh one
+    variant  whether it says the same as another row in another way: few callers send it, one for each outcome
+    shows    of a listing: whether the answer to who may read the dataset has one of its texts
     """
 
     operation: str
@@ -64,6 +66,8 @@ class Row:
     aim: Aim = Aim.DATASET
     allowed: tuple[int, ...] = (200,)
     changes: bool = False
+    shows: bool = True
+    variant: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class DoorRows:
 
     make     registers a dataset of that name in a workspace, public or not, and gives it as a target
     absent   what a target of that name would be, had it been made
+    discard  removes a dataset again that one request was made for
     unknown  statuses by which the door says that there is no such dataset
     """
 
@@ -80,3 +85,4 @@ class DoorRows:
     absent: Callable[[str, str], Target]
     rows: tuple[Row, ...]
     unknown: tuple[int, ...] = (404,)
+    discard: Callable[[Application, Target], None] = lambda application, target: None

@@ -119,7 +119,12 @@ class NotingCatalogue:
 
 def noting_services(catalogue: Catalogue, settings: Settings | None = None) -> Services:
     return Services(
-        cast(Any, NotingObserve()), cast(Any, NotingCatalogue(catalogue)), cast(Any, None), settings or Settings()
+        observe=cast(Any, NotingObserve()),
+        catalogue=cast(Any, NotingCatalogue(catalogue)),
+        access=cast(Any, None),
+        features=cast(Any, None),
+        streams=cast(Any, None),
+        settings=settings or Settings(),
     )
 
 

@@ -53,6 +53,18 @@ class AlreadyExists(ThalwegError):
         super().__init__(message, parameter=parameter)
 
 
+class VersionConflict(ThalwegError):
+    """A feature has another version than the caller took it to have: somebody else has changed it meanwhile."""
+
+
+class FeatureLocked(ThalwegError):
+    """Features are held by a lock that the caller does not name, or cannot all be locked."""
+
+
+class LockExpired(ThalwegError):
+    """The lock that the caller names has run out."""
+
+
 class Unauthenticated(ThalwegError):
     """No credentials where some are needed, or bad ones."""
 

@@ -36,8 +36,10 @@ from thalweg.domain.catalogue import (
     Unit,
     Workspace,
 )
+from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
 from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.streams import StreamStore
 from thalweg.domain.time import ALL_TIME, Interval
 
 MAX_BLOCK_ROWS: Final = 8_192
@@ -314,7 +316,7 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
     """Sizes for operators. ``bytes_per_part`` sums the encoded parts of all chunks by kind of part
-    (``times``, ``quality``, ``position``, ``property <identifier>``)."""
+    (``times``, ``quality``, ``position``, ``property <identifier>``) and the members of event streams (``members``)."""
 
     url: str
     epoch: str
@@ -322,12 +324,17 @@ class StoreInfo:
     size_bytes: int
     workspaces: int
     procedures: int
+    layers: int
+    features: int
     tracks: int
     rows: int
     values: int
     chunks: int
     tail_rows: int
     bytes_per_part: dict[str, int]
+    event_streams: int = 0
+    members: int = 0
+    views: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +350,8 @@ class StoreFigures:
     rows: int
     tail_rows: int
     procedures: int
+    layers: int
+    features: int
     size_bytes: int
     log_bytes: int
     free_bytes: int
@@ -384,6 +393,10 @@ class MaintenanceStore(Protocol):
         """
         ...
 
+    def leads(self) -> bool:
+        """Whether this process does the store's background work: it holds the lease for it, or gets it now."""
+        ...
+
     def maintain(self) -> None:
         """One round of background work, if this process holds or gets the lease for it: seal what is due,
         checkpoint. Called about once a second by each process."""
@@ -394,7 +407,7 @@ class MaintenanceStore(Protocol):
         ...
 
 
-class Store(CatalogueStore, ObservationStore, AccessStore, MaintenanceStore, Protocol):
+class Store(CatalogueStore, ObservationStore, FeatureStore, StreamStore, AccessStore, MaintenanceStore, Protocol):
     """All that a back end does."""
 
     def together(self) -> AbstractContextManager[None]:

@@ -36,6 +36,8 @@ class Door(Generic[S]):
     operations    every operation the door has, by the name that ``operation`` gives, with what the caller has to be
                   permitted to do; ``handle`` goes by the same table
     credentials   how its clients say who they are
+    allowed       the methods that the resource of a request takes, of those of the door; None: all of them. Told in
+                  answer to OPTIONS
     """
 
     name: str
@@ -46,3 +48,4 @@ class Door(Generic[S]):
     operations: Mapping[str, Action]
     conformance: tuple[str, ...] = ()
     credentials: Credentials = Credentials.STANDARD
+    allowed: Callable[[Request], tuple[str, ...]] | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -87,6 +87,7 @@ class Asgi:
     """The callable. ``pages`` answers every path that is no door's.
 
     services  handed to the doors as it is
+    ports     doors that have a port of their own, at its root: name and what their links begin with, by the port
     """
 
     def __init__(
@@ -97,8 +98,10 @@ class Asgi:
         settings: Settings,
         pages: AsgiCallable,
         metrics: Metrics | None = None,
+        ports: Mapping[int, tuple[str, str]] | None = None,
     ) -> None:
         self._doors = {door.name: door for door in doors}
+        self._ports = {port: (self._doors[name], base_url) for port, (name, base_url) in (ports or {}).items()}
         self._methods = {door.name: frozenset(door.methods) for door in doors}
         self.services = services
         self.settings = settings
@@ -170,7 +173,7 @@ class Asgi:
                         raise BrokenOff from error
                     await reply.send(self.failure(door, request, error))
             else:
-                await reply.send(self._other_method(door, method, exchange.headers))
+                await reply.send(self._other_method(door, request, method, exchange.headers))
         except ClientGone:
             status = _CLIENT_GONE
         except BrokenOff as error:
@@ -191,7 +194,7 @@ class Asgi:
     def open(self, scope: Scope, started: float) -> Exchange | None:
         """A request to a door, its caller not yet known and its body not yet read; None for one to the pages."""
         path: str = scope["path"]
-        target = self._roots.get(path) or self._find(path)
+        target = self._at_port(scope) or self._roots.get(path) or self._find(path)
         if target is None:
             return None
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -253,6 +256,18 @@ class Asgi:
             )  # fmt: skip
 
     # ------------------------------------------------------------ path
+
+    def _at_port(self, scope: Scope) -> Target | None:
+        """Where a request leads that came by a door's own port: to the door, whatever its path."""
+        if not self._ports:
+            return None
+        # uvicorn gives the address of the listening socket, which no header changes.
+        server = scope.get("server")
+        found = self._ports.get(server[1]) if server is not None else None
+        if found is None:
+            return None
+        door, base_url = found
+        return Target(door, DEFAULT_WORKSPACE, scope["path"].lstrip("/"), base_url)
 
     def _find(self, path: str) -> Target | None:
         """``/{door}/rest``, ``/{workspace}/{door}``, ``/{workspace}/{door}/rest``."""
@@ -376,8 +391,8 @@ class Asgi:
             response.headers.append(("Retry-After", str(wait_s)))
         return response
 
-    def _other_method(self, door: Door[Any], method: str, headers: dict[bytes, bytes]) -> Response:
-        allowed = list(door.methods)
+    def _other_method(self, door: Door[Any], request: Request, method: str, headers: dict[bytes, bytes]) -> Response:
+        allowed = list(door.methods if door.allowed is None else door.allowed(request) or door.methods)
         if "GET" in allowed:
             allowed.append("HEAD")
         allow = ", ".join([*allowed, "OPTIONS"])
@@ -388,13 +403,16 @@ class Asgi:
         if b"access-control-request-method" in headers and self._cors(headers.get(b"origin", b"")):
             response.headers += [
                 ("Access-Control-Allow-Methods", allow),
-                ("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, X-CSRF-Token"),
+                (
+                    "Access-Control-Allow-Headers",
+                    "Authorization, Content-Crs, Content-Type, If-Match, If-None-Match, X-CSRF-Token",
+                ),
                 ("Access-Control-Max-Age", "600"),
             ]
         return response
 
     def _cors(self, origin: bytes) -> list[Header]:
-        exposed = (b"access-control-expose-headers", b"ETag, X-Request-Id, Retry-After")
+        exposed = (b"access-control-expose-headers", b"Content-Crs, ETag, Location, X-Request-Id, Retry-After")
         if self._any_origin:
             return [(b"access-control-allow-origin", b"*"), exposed]
         if origin in self._origins:

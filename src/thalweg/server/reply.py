@@ -40,6 +40,8 @@ SECURITY_HEADERS: Final[list[Header]] = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
 ]
 
+_POLICY: Final = b"content-security-policy"
+
 
 class BrokenOff(Exception):
     """The answer failed after its status line had gone out; the connection has to be closed without its end."""
@@ -63,7 +65,7 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
 @lru_cache(maxsize=256)
 def _is_compressible(content_type: str) -> bool:
     kind = content_type.partition(";")[0].strip().lower()
-    return kind.startswith("text/") or kind.endswith(("xml", "json")) or kind == "application/n-triples"
+    return kind.startswith("text/") or kind.endswith(("xml", "json", "/n-triples", "/n-quads", "/trig"))
 
 
 _LONGEST_REMEMBERED: Final = 256
@@ -160,11 +162,16 @@ def head_of(method: str, common: list[Header], response: Response) -> list[Heade
     if response.content_type:
         head.append(header_line("content-type", response.content_type))
     for name, value in response.headers:
-        head.append(header_line(name, value))
+        line = header_line(name, value)
+        if line[0] == _POLICY:
+            # A page says its own policy: of two, browsers enforce both.
+            head = [item for item in head if item[0] != _POLICY]
+        head.append(line)
     if response.etag and method != "POST":
         head.append(header_line("etag", response.etag))
-        # Kept by caches, asked for again each time.
-        head.append((b"cache-control", b"no-cache"))
+        if not any(name == "Cache-Control" for name, _ in response.headers):
+            # Kept by caches, asked for again each time.
+            head.append((b"cache-control", b"no-cache"))
     return head
 
 

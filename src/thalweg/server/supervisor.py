@@ -17,6 +17,7 @@ from typing import Final
 
 from thalweg.domain.errors import StoreUnavailable
 from thalweg.server.logs import configure_logging
+from thalweg.server.ports import listen_for_doors
 from thalweg.server.sockets import close_all, fit_to_open_files, listen
 from thalweg.server.tls import tls_of
 from thalweg.server.worker import ALIVE, ALIVE_S, READY, Factory, work
@@ -74,6 +75,7 @@ def serve(
         logger.warning("%s", warning)
     sockets, port = listen(settings)
     settings = replace(settings, port=port)
+    listen_for_doors(settings, sockets)
     try:
         if prepare is not None:
             prepare(settings)

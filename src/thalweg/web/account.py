@@ -177,11 +177,8 @@ class AccountPages:
             return f"workspace {workspace}"
         name = str(scope.id)
         if workspace in names.values():
-            catalogue = self._services.catalogue.of(workspace)
-            if scope.kind == "procedure" and scope.id in catalogue.procedures:
-                name = catalogue.procedures[scope.id].name
-            elif scope.kind == "offering" and scope.id in catalogue.offerings:
-                name = catalogue.offerings[scope.id].name
+            catalogues = self._services.catalogue
+            name = catalogues.dataset_name(catalogues.of(workspace), scope.kind, scope.id)
         return f"{scope.kind} {name} of {workspace}"
 
     async def _changed(

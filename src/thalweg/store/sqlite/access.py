@@ -251,6 +251,8 @@ def _raise(tx: Transaction, grant: Grant) -> None:
 _NAMES: Final = {
     "procedure": "SELECT identifier FROM procedure WHERE workspace_id = ? AND id = ?",
     "offering": "SELECT identifier FROM offering WHERE workspace_id = ? AND id = ?",
+    "stream": "SELECT name FROM event_stream WHERE workspace_id = ? AND id = ?",
+    "layer": "SELECT name FROM layer WHERE workspace_id = ? AND id = ?",
 }
 _WORKSPACE: Final = "SELECT name FROM workspace WHERE id = ?"
 

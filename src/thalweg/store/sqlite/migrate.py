@@ -21,15 +21,19 @@ _NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 
 
 def migrations() -> dict[int, str]:
-    """The SQL text of each migration by its number, from 1 without gaps."""
+    """The SQL text of each migration by its number, from 1 on. A number may be missing, never given twice: a file's
+    format is the number of the newest one it has had."""
     folder = resources.files("thalweg.store") / "migrations" / "sqlite"
     texts: dict[int, str] = {}
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         match = _NAME.fullmatch(entry.name)
         if match is not None:
-            texts[int(match.group(1))] = entry.read_text("utf-8")
-    if list(texts) != list(range(1, len(texts) + 1)):
-        raise ValueError(f"migrations are not numbered from 1 without gaps: {sorted(texts)}")
+            number = int(match.group(1))
+            if number in texts:
+                raise ValueError(f"there are two migrations with the number {number}")
+            texts[number] = entry.read_text("utf-8")
+    if min(texts, default=0) != 1:
+        raise ValueError(f"migrations do not begin with number 1: {sorted(texts)}")
     return texts
 
 
