@@ -579,7 +579,7 @@ def _read_file(file: Path) -> dict[str, Any]:
             return tomllib.load(stream)
     except OSError as error:
         raise InvalidParameter("config", f"The settings file {file} cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParameter("config", f"The settings file {file} is not TOML: {error}.") from None
 
 

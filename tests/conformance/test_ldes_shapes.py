@@ -220,9 +220,9 @@ def test_member_that_does_not_fit_is_400_with_a_report_and_nothing_stored(ldes: 
 
 
 def test_expressions_of_shapes_take_linear_time(ldes: Ldes) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     assert ldes.ingest(member(1, more="ex:lane 1 ; ex:code '" + "a" * 5_000 + "!'")) == [400]
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_new_shape_counts_for_the_next_member(ldes: Ldes) -> None:

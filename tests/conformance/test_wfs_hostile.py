@@ -26,9 +26,9 @@ def nothing_changes_and_nothing_takes_long(wfs: Wfs) -> Iterator[None]:
         return [(layer, wfs.services.features.state(layer)) for layer in layers]
 
     before = state()
-    begin = time.perf_counter()
+    begin = time.process_time()
     yield
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5
     assert state() == before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.unit.feature_plain import feature_text
 from thalweg.domain.features import Features, Field, FieldKind, GeometryKind, Layer
 from thalweg.domain.wkb import NotWkb, check_wkb
 from thalweg.encode.feature_fragments import encode, encode_forms
+from thalweg.encode.feature_moved import base_form, with_positions
 from thalweg.encode.feature_output import FeatureFormat, Output, stored_outputs
 
 NUMBERS = st.one_of(
@@ -154,3 +156,35 @@ def test_damaged_geometry_never_confuses_the_check(
         test_what_passes_the_check_is_read_or_refused_by_the_library.hypothesis.inner_test(  # type: ignore[attr-defined]
             bytes(damaged), layer.geometry_kind, layer.dimensions
         )
+
+
+@given(case=cases(), data=st.data())
+def test_stored_text_with_other_positions_equals_plain(case: tuple[Layer, Features], data: st.DataObject) -> None:
+    layer, batch = case
+    output = Output.of(
+        layer, data.draw(st.sampled_from(list(FeatureFormat))), "tw", srid=3857, swapped=data.draw(st.booleans())
+    )
+    form = base_form(layer, output)
+    if form is None:
+        assert not layer.has_geometry
+        return
+    stored = stored_outputs(layer, "tw")[form]
+    # What the plan of the output does afterwards: names and members.
+    output = replace(output, srs_name=stored.srs_name, member=stored.member)
+
+    def halved(positions: Any) -> Any:
+        return positions * [0.5, -1, 0.25][: layer.dimensions] + 0.0
+
+    geometries = [
+        None
+        if wkb is None
+        else shapely.to_wkb(
+            shapely.transform(shapely.from_wkb(wkb), halved, include_z=layer.dimensions == 3),
+            flavor="iso",
+            output_dimension=layer.dimensions,
+        )
+        for wkb in batch.geometries
+    ]
+    content = encode(layer, batch, stored).content
+    moved = with_positions(content, layer, output, batch.geometries, halved)
+    assert moved.decode() == plain(layer, Features(batch.ids, geometries, batch.columns), output)

@@ -25,7 +25,8 @@ WKT = "http://www.opengis.net/ont/geosparql#asWKT"
 
 longitudes = st.one_of(st.floats(-179.9, 179.9), st.sampled_from([-180.0, 0.0, 22.5, 180.0]))
 latitudes = st.one_of(st.floats(-84.9, 84.9), st.sampled_from([0.0, 66.51326044311186]))
-points = st.tuples(longitudes, latitudes)
+# Finer than any instrument, products of coordinates vanish in the geometry library, and a member goes to "unknown".
+points = st.tuples(longitudes, latitudes).map(lambda point: (round(point[0], 12), round(point[1], 12)))
 
 
 def text_of(triples: list[tuple[str, str, pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal]]) -> bytes:

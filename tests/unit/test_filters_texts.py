@@ -328,10 +328,10 @@ DEEP = [
 @pytest.mark.parametrize("written", DEEP, ids=range(len(DEEP)))
 def test_deep_and_long_texts_are_refused_at_once(written: str) -> None:
     for parse in (parse_ecql, cql2):
-        begun = time.monotonic()
+        begun = time.process_time()
         with pytest.raises((TooLarge, InvalidParameter)):
             parse(written)
-        assert time.monotonic() - begun < 2
+        assert time.process_time() - begun < 2
 
 
 BROKEN_JSON = [

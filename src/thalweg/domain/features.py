@@ -280,11 +280,13 @@ class FragmentRun:
     count     of features
     content   their fragments joined; None: no current ones are stored, encode ``features``
     features  the features themselves, only where ``content`` is None
+    shapes    their geometries, WKB, where they were asked for beside ``content``
     """
 
     count: int
     content: bytes | None
     features: Features | None = None
+    shapes: Sequence[bytes | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,12 +546,19 @@ class FeatureStore(Protocol):
         """
         ...
 
-    def fragment_page(self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int) -> FragmentPage:
+    def fragment_page(
+        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+    ) -> FragmentPage:
         """``limit`` features (at most MAX_BATCH_FEATURES) of the natural order after the first ``offset``, all read
-        in one state. Cost does not depend on the offset, nor (beyond a B-tree's depth) on the layer's size."""
+        in one state. Cost does not depend on the offset, nor (beyond a B-tree's depth) on the layer's size.
+
+        shapes  give the geometries, too
+        """
         ...
 
-    def fragments(self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery) -> Iterator[FragmentRun]:
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
+    ) -> Iterator[FragmentRun]:
         """Fragments of what is asked for, in its order; runs of 1 to MAX_BATCH_FEATURES. ``fields`` and ``geometry``
         of the query do not count. As ``scan_features`` for transactions and order."""
         ...

@@ -28,6 +28,7 @@ _MULTI_OF: Final = {
     GeometryKind.MULTIPOLYGON: (_POLYGON, _MULTIPOLYGON),
 }
 _DUMP: Final = orjson.OPT_SERIALIZE_NUMPY
+_SPACES: Final = bytes.maketrans(b",", b" ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,54 @@ class _Multi:
 _Group: TypeAlias = "_Simple | _Polygons | _Multi"
 
 
+def spaced(positions: FloatArray, lengths: npt.NDArray[np.int64]) -> FloatArray:
+    """Runs of positions one after the other, with a position of NaN between two.
+
+    positions  shape (n, 2 or 3)
+    lengths    positions of each run, n in all, none 0
+    """
+    runs = len(lengths)
+    result = np.full((len(positions) + max(runs - 1, 0), positions.shape[1]), np.nan)
+    result[np.arange(len(positions)) + np.repeat(np.arange(runs), lengths)] = positions
+    return result
+
+
+def number_texts(positions: FloatArray, notation: str) -> list[bytes]:
+    """Each run as text: ``gml2``: ``x,y x,y``; ``gml3``: ``x y x y``; ``json``: ``[x,y],[x,y]``.
+
+    positions  as ``spaced`` gives them, finite otherwise
+
+    The shortest digits that read back the same, as orjson writes them, without ``.0``. It writes NaN as null: there
+    the text is split.
+    """
+    if not len(positions):
+        return []
+    dimensions = positions.shape[1]
+    if notation == "json":
+        text = orjson.dumps(np.ascontiguousarray(positions), option=_DUMP)[1:-1]
+        texts = text.split(b",[" + b",".join([b"null"] * dimensions) + b"],")
+    elif notation == "gml3":
+        text = orjson.dumps(positions.ravel(), option=_DUMP)[1:-1].translate(_SPACES)
+        texts = text.split(b" " + b" ".join([b"null"] * dimensions) + b" ")
+    else:
+        letters = np.frombuffer(bytearray(orjson.dumps(positions.ravel(), option=_DUMP)), np.uint8)
+        letters[np.flatnonzero(letters == ord(","))[dimensions - 1 :: dimensions]] = ord(" ")
+        texts = letters[1:-1].tobytes().split(b" " + b",".join([b"null"] * dimensions) + b" ")
+    whole = np.flatnonzero(positions == np.rint(positions))
+    if len(whole):
+        # ".0" comes from whole numbers alone, which are few in most data.
+        ends = np.flatnonzero(np.isnan(positions[:, 0]))
+        for run in np.unique(np.searchsorted(ends, whole // dimensions)).tolist():
+            texts[run] = _without_fraction(texts[run])
+    return texts
+
+
+def _without_fraction(text: bytes) -> bytes:
+    for sign in (b",", b" ", b"]"):
+        text = text.replace(b".0" + sign, sign)
+    return text.removesuffix(b".0")
+
+
 class GeometryBatch:
     """The geometries of a batch, taken apart.
 
@@ -77,12 +126,9 @@ class GeometryBatch:
         self._lengths: list[npt.NDArray[np.int64]] = []
         self._runs = 0
         self._groups = self._take_apart(geometries, outer=True)
-        self._coordinates: FloatArray = (
-            np.concatenate(self._arrays) if self._arrays else np.empty((0, dimensions), np.float64)
-        )
-        lengths = np.concatenate(self._lengths) if self._lengths else np.empty(0, np.int64)
-        self._last = np.cumsum(lengths)
-        self._first = self._last - lengths
+        self._coordinates: FloatArray = np.empty((0, dimensions), np.float64)
+        if self._arrays:
+            self._coordinates = spaced(np.concatenate(self._arrays), np.concatenate(self._lengths))
         self._texts: dict[tuple[str, bool], list[bytes]] = {}
 
     @staticmethod
@@ -130,41 +176,14 @@ class GeometryBatch:
         key = (notation, swapped)
         texts = self._texts.get(key)
         if texts is None:
-            write = self._nested if notation == "json" else self._flat
-            texts = self._texts[key] = write(notation, swapped)
+            texts = self._texts[key] = number_texts(self._ordered(swapped), notation)
         return texts
 
     def _ordered(self, swapped: bool) -> FloatArray:
         if not swapped:
             return self._coordinates
         order = [1, 0] if self._dimensions == 2 else [1, 0, 2]
-        return np.ascontiguousarray(self._coordinates[:, order])
-
-    def _flat(self, notation: str, swapped: bool) -> list[bytes]:
-        dimensions = self._dimensions
-        # Shortest digits that read back the same; ".0" comes from whole numbers alone.
-        text = orjson.dumps(self._ordered(swapped).ravel(), option=_DUMP).replace(b".0,", b",").replace(b".0]", b"]")
-        letters = np.frombuffer(text, np.uint8)
-        if not self._runs:
-            return []
-        cuts = np.flatnonzero(letters == ord(","))
-        if notation == "gml3":
-            text = text.replace(b",", b" ")
-        else:
-            letters = letters.copy()
-            letters[cuts[dimensions - 1 :: dimensions]] = ord(" ")
-            text = letters.tobytes()
-        cuts = np.concatenate(([0], cuts, [len(text) - 1]))
-        starts = cuts[self._first * dimensions] + 1
-        ends = cuts[self._last * dimensions]
-        return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-    def _nested(self, _notation: str, swapped: bool) -> list[bytes]:
-        text = orjson.dumps(self._ordered(swapped), option=_DUMP).replace(b".0,", b",").replace(b".0]", b"]")
-        letters = np.frombuffer(text, np.uint8)
-        starts = np.flatnonzero(letters == ord("["))[1:][self._first]
-        ends = np.flatnonzero(letters == ord("]"))[self._last - 1] + 1
-        return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        return self._coordinates[:, order]
 
     # ------------------------------------------------------------ forms
 

@@ -40,9 +40,10 @@ from thalweg.domain.filters import FeatureIds, Filter
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Store
 from thalweg.encode.feature_fragments import FORMAT_VERSION, encode, encode_forms
+from thalweg.encode.feature_moved import base_form, with_positions
 from thalweg.encode.feature_output import Output, stored_form, stored_outputs, type_prefix
 from thalweg.encode.xmltext import attribute
-from thalweg.services.feature_projection import lonlat_box, project
+from thalweg.services.feature_projection import lonlat_box, move, project
 from thalweg.services.layer_source import LayerSource
 from thalweg.services.procedure_layers import ProcedureLayer, ProcedureLayers
 
@@ -86,12 +87,14 @@ class _Plan:
     names         srsName in them, and the one to be written, both between quotation marks, which stand nowhere in
                   content; None: the same
     members       begin and end of what each feature is in, and what is to be there instead; None: the same
+    moved         whether the positions are others than those in the fragments
     """
 
     form: FragmentForm | None
     stamp: int
     names: tuple[bytes, bytes] | None = None
     members: tuple[bytes, bytes, bytes, bytes] | None = None
+    moved: bool = False
 
     def finished(self, content: bytes) -> bytes:
         """What is asked for of fragments as they are stored."""
@@ -317,7 +320,8 @@ class FeatureService:
             state = self.state(layer)
             runs = list(self._encoded(layer, output, FeatureQuery(offset=offset, limit=limit)))
             return Page(state, sum(count for count, _ in runs), [content for _, content in runs])
-        page = self._source(layer).fragment_page(layer.id, plan.form, plan.stamp, offset, limit)
+        source = self._source(layer)
+        page = source.fragment_page(layer.id, plan.form, plan.stamp, offset, limit, shapes=plan.moved)
         return Page(page.state, page.count, [self._finished(layer, output, plan, run) for run in page.runs])
 
     def encoded(self, layer: Layer, output: Output, query: FeatureQuery = ALL_FEATURES) -> Iterator[tuple[int, bytes]]:
@@ -325,7 +329,7 @@ class FeatureService:
         plan = self._plan(layer, output)
         if plan.form is None:
             return self._encoded(layer, output, query)
-        runs = self._source(layer).fragments(layer.id, plan.form, plan.stamp, query)
+        runs = self._source(layer).fragments(layer.id, plan.form, plan.stamp, query, shapes=plan.moved)
         return ((run.count, self._finished(layer, output, plan, run)) for run in runs)
 
     def _encoded(self, layer: Layer, output: Output, query: FeatureQuery) -> Iterator[tuple[int, bytes]]:
@@ -334,8 +338,13 @@ class FeatureService:
             yield len(features), encode(layer, features, output).content
 
     def _finished(self, layer: Layer, output: Output, plan: _Plan, run: FragmentRun) -> bytes:
-        if run.content is not None:
-            return plan.finished(run.content)
+        content = run.content
+        if content and run.shapes is not None:
+            content = with_positions(
+                content, layer, output, run.shapes, lambda positions: move(positions, layer.srid, output.srid)
+            )
+        if content is not None:
+            return plan.finished(content)
         if run.features is None:
             return b""
         return self.encode(layer, run.features, output).content
@@ -459,6 +468,9 @@ def resource_of(catalogue: Catalogue, layer: Layer) -> Resource:
 
 def _plan(layer: Layer, output: Output, prefix: str) -> _Plan:
     form = stored_form(layer, output) if output.prefix == prefix else None
+    moved = form is None and output.prefix == prefix
+    if moved:
+        form = base_form(layer, output)
     if form is None:
         return _Plan(None, 0)
     stored = stored_outputs(layer, prefix)[form]
@@ -467,7 +479,7 @@ def _plan(layer: Layer, output: Output, prefix: str) -> _Plan:
         names = (_quoted(stored.srs_name), _quoted(output.srs_name))
     if output.member != stored.member:
         members = (*_tags(stored.member), *_tags(output.member))
-    return _Plan(form, stamp_of(layer, prefix), names, members)
+    return _Plan(form, stamp_of(layer, prefix), names, members, moved)
 
 
 def _quoted(srs_name: str) -> bytes:

@@ -277,12 +277,16 @@ class _Source:
         """Batches of at most MAX_BATCH_FEATURES, all of one state."""
         return _batches(self._layers.table(self._layer), query)
 
-    def fragment_page(self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int) -> FragmentPage:
+    def fragment_page(
+        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+    ) -> FragmentPage:
         table = self._layers.table(self._layer)
         runs = _runs(table, FeatureQuery(offset=offset, limit=limit))
         return FragmentPage(table.state, sum(run.count for run in runs), runs)
 
-    def fragments(self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery) -> Iterator[FragmentRun]:
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
+    ) -> Iterator[FragmentRun]:
         return iter(_runs(self._layers.table(self._layer), replace(query, fields=None, geometry=True)))
 
 

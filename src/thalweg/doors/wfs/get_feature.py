@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import shapely
+
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import MAX_BATCH_FEATURES, FeatureQuery, Layer
-from thalweg.domain.filters import FeatureIds, Spatial
+from thalweg.domain.filters import FeatureIds, GeometryValue, Literal, Spatial
 from thalweg.domain.geometry import SpatialOperator
 from thalweg.doors.http import Response
 from thalweg.doors.wfs import documents
@@ -34,7 +36,9 @@ _NOT_IN_FILE_NAME: Final = re.compile(r"[^\w.-]+")
 
 
 INLINE_FEATURES: Final = 20_000
-"""Layers beyond this size are counted in a thread, as a box may hold them all."""
+"""What may hold more is looked through in a thread."""
+CLUSTERED: Final = 4
+"""So many times as close as in the layer as a whole features may lie in a box that is read at once."""
 
 
 class NeedsThread(Exception):
@@ -83,7 +87,7 @@ def select(plan: Plan, output: Output, context: Context, offset: int, limit: int
     count  whether the exact number matched is wanted
     """
     features = context.services.features
-    if not (plan.is_plain or context.in_thread or is_quick(plan)):
+    if not (plan.is_plain or context.in_thread or (is_quick(plan) and _is_small(plan, context))):
         raise NeedsThread
     if plan.is_plain and 0 < limit <= MAX_BATCH_FEATURES:
         page = features.page(plan.layer, output, offset, limit)
@@ -98,8 +102,6 @@ def select(plan: Plan, output: Output, context: Context, offset: int, limit: int
         chunks = [content for _, content in runs]
         if returned < limit and (returned or not offset):
             return Part(plan, output, offset + returned, returned, False, chunks)
-        if count and not context.in_thread and features.state(plan.layer).count > INLINE_FEATURES:
-            raise NeedsThread
         known = matched_by(plan, context) if count else None
         if known is not None:
             return Part(plan, output, known, returned, offset + returned < known, chunks)
@@ -118,6 +120,25 @@ def is_quick(plan: Plan) -> bool:
         return False
     where = plan.where
     return isinstance(where, FeatureIds) or (isinstance(where, Spatial) and where.operator is SpatialOperator.BBOX)
+
+
+def _is_small(plan: Plan, context: Context) -> bool:
+    """Whether what indexes find is surely not much: ids, or a box in a small layer, or a small part of a large one."""
+    where = plan.where
+    if not (isinstance(where, Spatial) and isinstance(where.right, Literal)):
+        return True
+    state = context.services.features.state(plan.layer)
+    value = where.right.value
+    if state.count <= INLINE_FEATURES or state.extent is None or not isinstance(value, GeometryValue):
+        return True
+    west, south, east, north = shapely.from_wkb(value.wkb).bounds
+    share = 1.0
+    for size, whole in (
+        (east - west, state.extent.max_x - state.extent.min_x),
+        (north - south, state.extent.max_y - state.extent.min_y),
+    ):
+        share *= min(1.0, size / whole) if whole else 1.0
+    return share * state.count * CLUSTERED <= INLINE_FEATURES
 
 
 def matched_by(plan: Plan, context: Context) -> int | None:

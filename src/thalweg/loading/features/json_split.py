@@ -113,7 +113,10 @@ class FeatureSplitter:
                 elif depth == 1 and token == b'"features"':
                     colon = _COLON.match(self._buffer, match.end())
                     if colon is None or colon.end() == len(self._buffer):
-                        if len(self._buffer) - match.end() > 1024 or self._ended:
+                        following = self._buffer[match.end() : match.end() + 1024].strip(b" \t\r\n")
+                        # A value of that text, not a key: no colon will follow.
+                        is_value = colon is None and bool(following)
+                        if is_value or len(self._buffer) - match.end() > 1024 or self._ended:
                             scan = match.end() - self._position
                             continue
                         break

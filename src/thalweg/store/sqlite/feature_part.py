@@ -86,11 +86,15 @@ class FeaturePart:
     def scan_features(self, layer_id: int, query: FeatureQuery = ALL_FEATURES) -> Iterator[Features]:
         return self.__features.scan(layer_id, query)
 
-    def fragment_page(self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int) -> FragmentPage:
-        return self.__features.page(layer_id, form, stamp, offset, limit)
+    def fragment_page(
+        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+    ) -> FragmentPage:
+        return self.__features.page(layer_id, form, stamp, offset, limit, shapes=shapes)
 
-    def fragments(self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery) -> Iterator[FragmentRun]:
-        return self.__features.fragments(layer_id, form, stamp, query)
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
+    ) -> Iterator[FragmentRun]:
+        return self.__features.fragments(layer_id, form, stamp, query, shapes=shapes)
 
     def feature_changes(self, layer_id: int, after: int = 0, *, limit: int = 1000) -> list[FeatureChange]:
         return self.__features.changes(layer_id, after, limit)

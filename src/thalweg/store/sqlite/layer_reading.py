@@ -28,7 +28,14 @@ from thalweg.domain.filters import Filter
 from thalweg.store.sqlite.connection import Reader, Readers, Row
 from thalweg.store.sqlite.layer_entities import SELECT_STATE, SELECT_STATES, state_of
 from thalweg.store.sqlite.layer_log import SELECT_CHANGES, SELECT_HISTORY, changes_of
-from thalweg.store.sqlite.layer_select import prepare, select_ids
+from thalweg.store.sqlite.layer_select import (
+    MAX_WALKED,
+    count_in_box,
+    expected_in_box,
+    first_in_box,
+    prepare,
+    select_ids,
+)
 from thalweg.store.sqlite.layer_tables import features_table, field_column, form_table, tables
 from thalweg.store.sqlite.layer_writing import carray, no_layer, values_of
 from thalweg.store.sqlite.layers import LayerReader
@@ -39,6 +46,9 @@ MAX_REMEMBERED_IDS: Final = 2_000_000
 """Ids of filtered queries that a process remembers (8 bytes each), so that a count, a page and the pages after it look
 through the layer once."""
 MAX_REMEMBERED: Final = 256
+DENSE: Final = 10_000
+"""A box that may hold so many features is counted without giving out their ids, and its first ones are looked for in
+natural order."""
 MAX_BOUNDARIES: Final = 4_096
 """Ids at offsets that a process remembers of all layers together."""
 FIRST_GROUPS: Final = 64
@@ -61,6 +71,9 @@ OF_IDS: Final = """
 AFTER: Final = """
     SELECT CAST(group_concat(content, '') AS BLOB), count(*), max(id) FROM
         (SELECT id, content FROM {form} WHERE id > ? ORDER BY id LIMIT ?)"""
+SHAPES: Final = "SELECT geometry FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
+SHAPES_OF_IDS: Final = "SELECT f.geometry FROM carray(?) c CROSS JOIN {table} f ON f.id = c.value"
+LAST_ID: Final = (1 << 63) - 1
 AT_OFFSET: Final = "SELECT id FROM {table} WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ?"
 
 
@@ -75,6 +88,7 @@ class FeatureReader:
         self._groups: dict[int, tuple[int, _Groups]] = {}
         self._selected: OrderedDict[tuple[int, int, Filter | None, tuple[SortKey, ...]], IdArray] = OrderedDict()
         self._selected_ids = 0
+        self._counted: OrderedDict[tuple[int, int, Filter], int] = OrderedDict()
 
     # ------------------------------------------------------------ states and counts
 
@@ -104,7 +118,18 @@ class FeatureReader:
         reader = self._readers.mine()
         with reader.snapshot():
             state, _ = self._state(reader, layer)
-            return len(self._ids(reader, layer, state, where, ()))
+            key = (layer.id, state.generation, where)
+            counted = self._counted.get(key)
+            if counted is None:
+                if (*key, ()) not in self._selected and expected_in_box(layer, where, state) >= DENSE:
+                    counted = count_in_box(reader.rows, tables(layer), where)
+                if counted is None:
+                    return len(self._ids(reader, layer, state, where, ()))
+                with self._lock:
+                    self._counted[key] = counted
+                    while len(self._counted) > MAX_REMEMBERED:
+                        self._counted.popitem(last=False)
+            return counted
 
     def _layer(self, layer_id: int) -> Layer:
         return self._layers.layer(layer_id)
@@ -131,6 +156,20 @@ class FeatureReader:
                     _, oldest = self._selected.popitem(last=False)
                     self._selected_ids -= len(oldest)
         return ids
+
+    def _page_ids(self, reader: Reader, layer: Layer, state: LayerState, query: FeatureQuery) -> IdArray:
+        """Ids of what is asked for."""
+        where, limit = query.where, query.limit
+        if where is not None and limit is not None and not query.order:
+            wanted = query.offset + limit
+            expected = expected_in_box(layer, where, state)
+            # Where a walk from the first feature on may well find them soon.
+            soon = expected >= DENSE and 2 * wanted * state.count <= MAX_WALKED * expected
+            if soon and (layer.id, state.generation, where, ()) not in self._selected:
+                ids = first_in_box(reader.rows, tables(layer), where, wanted)
+                if ids is not None:
+                    return ids[query.offset :]
+        return _cut(self._ids(reader, layer, state, where, query.order), query)
 
     def _id_at(self, reader: Reader, layer_id: int, generation: int, offset: int) -> int | None:
         """The id of the feature at an offset of the natural order, None behind the last; in a snapshot."""
@@ -171,7 +210,9 @@ class FeatureReader:
 
     # ------------------------------------------------------------ fragments
 
-    def page(self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int) -> FragmentPage:
+    def page(
+        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+    ) -> FragmentPage:
         """See ``FeatureStore.fragment_page``."""
         if offset < 0 or not 0 <= limit <= MAX_BATCH_FEATURES:
             raise InvalidParameter("limit", f"A page has 0 to {MAX_BATCH_FEATURES} features, from 0 on.")
@@ -193,8 +234,12 @@ class FeatureReader:
                 rows = reader.rows(LAST_PAGE.format(form=table), (start,))
             else:
                 rows = reader.rows(PAGE.format(form=table), (start, end))
+            geometries = None
+            if shapes:
+                statement = SHAPES.format(table=features_table(layer_id))
+                geometries = _first(reader.rows(statement, (start, LAST_ID if end is None else end - 1)))
         ((content, count),) = rows
-        return FragmentPage(state, count, (FragmentRun(count, content or b""),))
+        return FragmentPage(state, count, (FragmentRun(count, content or b"", None, geometries),))
 
     def _rows_between(self, reader: Reader, layer: Layer, start: int, end: int | None) -> Features:
         statement = f"SELECT id, version{tables(layer).columns}, geometry FROM {features_table(layer.id)} WHERE id >= ?"
@@ -202,15 +247,17 @@ class FeatureReader:
             return values_of(layer, reader.rows(f"{statement} ORDER BY id", (start,)))
         return values_of(layer, reader.rows(f"{statement} AND id < ? ORDER BY id", (start, end)))
 
-    def fragments(self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery) -> Iterator[FragmentRun]:
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
+    ) -> Iterator[FragmentRun]:
         """See ``FeatureStore.fragments``."""
         layer = self._layer(layer_id)
         if query.where is None and not query.order:
-            return self._all_fragments(layer, form, stamp, query)
-        return self._chosen_fragments(layer, form, stamp, query)
+            return self._all_fragments(layer, form, stamp, query, shapes)
+        return self._chosen_fragments(layer, form, stamp, query, shapes)
 
     def _all_fragments(
-        self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery
+        self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery, shapes: bool
     ) -> Iterator[FragmentRun]:
         left = query.limit
         statement = AFTER.format(form=form_table(layer.id, form))
@@ -228,6 +275,9 @@ class FeatureReader:
                 if stored == stamp:
                     ((content, count, last),) = reader.rows(statement, (after, wanted))
                     run = FragmentRun(count, content)
+                    if shapes and count:
+                        between = SHAPES.format(table=features_table(layer.id))
+                        run = FragmentRun(count, content, None, _first(reader.rows(between, (after + 1, last))))
                 else:
                     features = self._rows_after(reader, layer, after, wanted, query)
                     count = len(features)
@@ -241,7 +291,7 @@ class FeatureReader:
             yield run
 
     def _chosen_fragments(
-        self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery
+        self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery, shapes: bool
     ) -> Iterator[FragmentRun]:
         statement = OF_IDS.format(form=form_table(layer.id, form))
         ids: IdArray | None = None
@@ -251,13 +301,17 @@ class FeatureReader:
             with reader.snapshot():
                 state, stored = self._state(reader, layer)
                 if ids is None:
-                    ids = _cut(self._ids(reader, layer, state, query.where, query.order), query)
+                    ids = self._page_ids(reader, layer, state, query)
                 part = ids[at : at + RUN_FEATURES]
                 if not len(part):
                     return
                 if stored == stamp:
                     ((content, count),) = reader.rows(statement, (carray(part),))
-                    run = FragmentRun(count, content or b"")
+                    geometries = None
+                    if shapes:
+                        of_ids = SHAPES_OF_IDS.format(table=features_table(layer.id))
+                        geometries = _first(reader.rows(of_ids, (carray(part),)))
+                    run = FragmentRun(count, content or b"", None, geometries)
                 else:
                     features = values_of(layer, reader.rows(tables(layer).rows_by_id, (carray(part),)))
                     run = FragmentRun(len(features), None, features)
@@ -307,7 +361,7 @@ class FeatureReader:
             with reader.snapshot():
                 state, _ = self._state(reader, layer)
                 if ids is None:
-                    ids = _cut(self._ids(reader, layer, state, query.where, query.order), query)
+                    ids = self._page_ids(reader, layer, state, query)
                 part = ids[at : at + RUN_FEATURES]
                 if not len(part):
                     return
@@ -348,6 +402,11 @@ class _Groups:
             return None, 0
         place = int(np.searchsorted(self._sums, offset, side="right"))
         return int(self.firsts[place]), offset - (int(self._sums[place - 1]) if place else 0)
+
+
+def _first(rows: list[Row]) -> list[bytes | None]:
+    """The only column of rows."""
+    return [row[0] for row in rows]
 
 
 def _cut(ids: IdArray, query: FeatureQuery) -> IdArray:
