@@ -744,3 +744,12 @@ def test_commands_of_the_how_to_do_what_it_says(tmp_path: Path, monkeypatch: pyt
         assert len(read_by_gdal(tmp_path / name)[0]) == count
     assert read_by_gdal(f"/vsizip/{tmp_path / 'towns.zip'}")[2] == crs
     assert json.loads((tmp_path / "problems.json").read_text())["files"][0]["layer"] == "clean"
+
+
+def test_a_value_that_is_called_features_is_no_name(loader: Loader, tmp_path: Path) -> None:
+    """A sequence whose first feature has the text ``features`` where a collection has the name."""
+    path = tmp_path / "a.geojsonl"
+    place = {"type": "Point", "coordinates": [8, 47]}
+    one = {"type": "Feature", "geometry": place, "properties": {"n": 1}, "id": "features"}
+    path.write_text("\n".join(json.dumps(item) for item in (one, one | {"id": "other"})))
+    assert loader.loaded(path).loaded == 2
