@@ -19,7 +19,6 @@ PARSERS = frozenset(
         "thalweg.doors.ldes.follow",
         "thalweg.doors.wfs.by_id",
         "thalweg.doors.wfs.describe",
-        "thalweg.doors.wfs.elements",
         "thalweg.doors.wfs.feature_input",
         "thalweg.doors.wfs.formats",
         "thalweg.doors.wfs.get_feature",

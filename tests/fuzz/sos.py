@@ -118,7 +118,6 @@ DOOR = DoorFuzz(
         "thalweg.doors.sos.handle": "property/test_sos_input.py::test_documents_are_read_or_refused",
     },
     exempt={
-        "thalweg.doors.sos.elements": "looks into a tree that is read already; says what is missing of it",
         "thalweg.doors.sos.versions": "compares names with the few there are",
     },
 )  # fmt: skip

@@ -21,7 +21,6 @@ from thalweg.domain.observations import Insertion, OnDuplicate, Receipt, observa
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
 from thalweg.doors.http import Deferred, Request, Response
-from thalweg.doors.sos.elements import XML_BLANKS, href_of, local_name
 from thalweg.doors.sos.places_input import PARAMETER as FEATURE
 from thalweg.doors.sos.places_input import feature_of
 from thalweg.doors.sos.producers import PRODUCERS, Pieces, Producer
@@ -38,6 +37,7 @@ from thalweg.doors.sos.swe_input import (
     table_of,
 )
 from thalweg.doors.sos.times import instant, time_object
+from thalweg.encode.xml_elements import XML_BLANKS, href_of, local_name
 from thalweg.encode.xml_input import parse_document
 from thalweg.services.observe import closed
 from thalweg.services.services import Services

@@ -22,8 +22,8 @@ from lxml import etree
 from thalweg.domain.catalogue import Procedure
 from thalweg.domain.errors import ThalwegError
 from thalweg.domain.snapshot import Catalogue
-from thalweg.doors.sos.elements import local_name
 from thalweg.doors.sos.swe_input import Array, Binding
+from thalweg.encode.xml_elements import local_name
 
 MAX_BYTES: Final = 16 * 1024
 """Longest document that is looked at; what is left without its texts is kept."""

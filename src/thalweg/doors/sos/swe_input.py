@@ -24,10 +24,10 @@ from thalweg.domain.errors import InvalidParameter, NotSupported, TooLarge
 from thalweg.domain.geometry import Geometry
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
-from thalweg.doors.sos.elements import XML_BLANKS, href_of, local_name, text_of
 from thalweg.doors.sos.places_input import require_place
 from thalweg.doors.sos.times import instant
 from thalweg.encode.record import uom_identifier
+from thalweg.encode.xml_elements import XML_BLANKS, href_of, local_name, text_of
 
 QUALITY_SUFFIX: Final = ":qualityIndex"
 MISSING: Final = frozenset(("", "NaN", "nan", "NAN", "NULL", "null", "None", "none", "nil", "-999.9"))

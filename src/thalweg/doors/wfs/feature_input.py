@@ -16,13 +16,13 @@ from thalweg.domain.features import Features, Field, FieldKind, Layer, Value
 from thalweg.domain.filters import GEOMETRY
 from thalweg.domain.time import parse_instant
 from thalweg.doors.wfs.context import Context
-from thalweg.doors.wfs.elements import local_name, namespace
 from thalweg.doors.wfs.errors import InvalidValue
 from thalweg.doors.wfs.request import TypeName
 from thalweg.doors.wfs.resolve import property_of
 from thalweg.doors.wfs.versions import GML, GML32, V10, WFS1, WFS2, XSI
 from thalweg.encode.crs import CrsName
 from thalweg.encode.gml_input import GEOMETRY_ELEMENTS, read_geometry
+from thalweg.encode.xml_elements import local_name, namespace
 from thalweg.services.filter_crs import REFERENCE
 
 _NIL: Final = f"{{{XSI}}}nil"

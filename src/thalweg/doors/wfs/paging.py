@@ -13,7 +13,6 @@ from urllib.parse import quote
 from lxml import etree
 
 from thalweg.doors.wfs.context import Context
-from thalweg.doors.wfs.elements import serialized
 from thalweg.doors.wfs.request import (
     AnyQuery,
     FilterXml,
@@ -22,6 +21,7 @@ from thalweg.doors.wfs.request import (
     Query,
     StoredQueryCall,
 )
+from thalweg.encode.xml_elements import serialized
 
 _OF_PAGES: Final = frozenset(("startindex", "count", "maxfeatures", "resulttype", "startafter", "endbefore"))
 _ROOM_BYTES: Final = 1024

@@ -12,7 +12,6 @@ from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter
 from thalweg.doors.wfs import request as requests
-from thalweg.doors.wfs.elements import child, children, local_name, namespace, required_text, text_of
 from thalweg.doors.wfs.errors import OperationNotSupported
 from thalweg.doors.wfs.kvp import (
     expiry,
@@ -45,6 +44,7 @@ from thalweg.doors.wfs.request import (
 )
 from thalweg.doors.wfs.versions import V11, V20, WFS1, WFS2, negotiate, negotiate_number, require_version
 from thalweg.encode.crs import CrsName, parse_crs
+from thalweg.encode.xml_elements import child, children, local_name, namespace, required_text, text_of
 
 
 def parse(root: etree._Element) -> Operation:

@@ -8,12 +8,12 @@ from typing import Final
 from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter
-from thalweg.doors.wfs.elements import child, children, local_name, required_text, text_of
 from thalweg.doors.wfs.names import namespaces_of, type_name
 from thalweg.doors.wfs.pox import srs_name
 from thalweg.doors.wfs.request import Change, Delete, FilterXml, Insert, Native, Replace, Transaction, TypeName, Update
 from thalweg.doors.wfs.versions import V20
 from thalweg.encode.crs import CrsName
+from thalweg.encode.xml_elements import child, children, local_name, required_text, text_of
 
 MAX_CHANGES: Final = 100_000
 """Most actions of one transaction."""

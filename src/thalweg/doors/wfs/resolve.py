@@ -25,7 +25,6 @@ from thalweg.domain.filters import (
 )
 from thalweg.domain.geometry import SpatialOperator
 from thalweg.doors.wfs.context import Context
-from thalweg.doors.wfs.elements import local_name
 from thalweg.doors.wfs.errors import OperationNotSupported
 from thalweg.doors.wfs.request import Box, Condition, FilterText, FilterXml, IdList, Query, SortBy
 from thalweg.doors.wfs.versions import V10
@@ -35,6 +34,7 @@ from thalweg.encode.filters.cql2_text import parse_cql2_text
 from thalweg.encode.filters.ecql import parse_ecql
 from thalweg.encode.filters.fes import parse_fes
 from thalweg.encode.filters.references import parse_reference
+from thalweg.encode.xml_elements import local_name
 from thalweg.services.filter_crs import bind_filter
 
 _ID_ELEMENTS: Final = frozenset(("FeatureId", "GmlObjectId", "ResourceId"))

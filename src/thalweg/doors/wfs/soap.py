@@ -11,9 +11,9 @@ from lxml import etree
 
 from thalweg.domain.errors import InvalidRequest
 from thalweg.doors.http import Deferred, Response
-from thalweg.doors.wfs.elements import child, local_name, namespace
 from thalweg.doors.wfs.errors import soap_type
 from thalweg.doors.wfs.versions import SOAP11, SOAP12
+from thalweg.encode.xml_elements import child, local_name, namespace
 
 _DECLARATION_END: Final = b"?>"
 

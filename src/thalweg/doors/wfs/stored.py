@@ -22,7 +22,6 @@ from thalweg.doors.http import Deferred, Response
 from thalweg.doors.wfs import pox
 from thalweg.doors.wfs.capabilities_common import QUERY_LANGUAGE
 from thalweg.doors.wfs.context import Context
-from thalweg.doors.wfs.elements import child, children, local_name, serialized, text_of
 from thalweg.doors.wfs.errors import DuplicateParameter, DuplicateStoredQuery
 from thalweg.doors.wfs.names import namespaces_of, type_name
 from thalweg.doors.wfs.request import (
@@ -35,6 +34,7 @@ from thalweg.doors.wfs.request import (
     StoredQueryCall,
 )
 from thalweg.doors.wfs.versions import V20, WELL_KNOWN, WFS2
+from thalweg.encode.xml_elements import child, children, local_name, serialized, text_of
 from thalweg.encode.xml_input import parse_document, parse_fragment
 from thalweg.encode.xmltext import attribute, escape, legal
 
