@@ -12,7 +12,12 @@ JOBS ?= 2
 PYTEST_ARGS ?=
 # Debian packages of tests and benchmarks: groups or names, see tools/debian_packages.sh.
 TEST_PACKAGES ?= test
+TEST_ALL_PACKAGES ?= $(TEST_PACKAGES) qgis
 BENCH_PACKAGES ?= bench
+# Generated requests (make fuzz): how many, and which; the same seed gives the same ones again.
+REQUESTS ?= 20000
+SEED ?= 1
+ONLY ?=
 UV_VERSION ?= 0.13.9
 
 # The first interpreter that is new enough and can make an environment; else the reason why none will do.
@@ -28,7 +33,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 EDITABLE := install --no-deps --no-build-isolation --editable .
 
-.PHONY: help demo test test-all lint format bless bench docs lock clean debian-test debian-bench
+.PHONY: help demo test test-all fuzz lint format bless bench docs lock clean debian-test debian-test-all debian-bench
 
 help: ## list the targets
 	@echo "make TARGET, where TARGET is one of"
@@ -63,6 +68,9 @@ $(VENV)/.dev-stamp: requirements/dev.txt pyproject.toml | $(VENV)/.made-stamp
 debian-test:
 	@sh tools/debian_packages.sh $(TEST_PACKAGES)
 
+debian-test-all:
+	@sh tools/debian_packages.sh $(TEST_ALL_PACKAGES)
+
 debian-bench:
 	@sh tools/debian_packages.sh $(BENCH_PACKAGES)
 
@@ -71,7 +79,7 @@ debian-bench:
 demo: $(VENV)/.run-stamp ## install into .venv and serve sample data on PORT (8080)
 	@exec $(BIN)/thalweg demo --port $(PORT)
 
-bench: $(VENV)/.run-stamp debian-bench ## run the load profile PROFILE
+bench: $(VENV)/.dev-stamp debian-bench ## measure: PROFILE="run sos-study" and the like
 	@exec $(BIN)/thalweg bench $(PROFILE)
 
 # ---------------------------------------------------------------- check
@@ -79,8 +87,11 @@ bench: $(VENV)/.run-stamp debian-bench ## run the load profile PROFILE
 test: $(VENV)/.dev-stamp debian-test lint ## lint, then run the tests but the long ones
 	@$(PYTEST) -m "not long" $(PYTEST_ARGS)
 
-test-all: $(VENV)/.dev-stamp debian-test lint ## lint, then run all tests with more examples each
+test-all: $(VENV)/.dev-stamp debian-test-all lint ## lint, then run all tests with more examples each
 	@HYPOTHESIS_PROFILE=long $(PYTEST) $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.dev-stamp ## send REQUESTS (20000) generated requests of SEED (1) to a server; ONLY=n: one of them
+	@$(BIN)/python -m tests.fuzz --requests $(REQUESTS) --seed $(SEED) $(if $(ONLY),--only $(ONLY))
 
 lint: $(VENV)/.dev-stamp ## style, types and import rule
 	@failed=0; \

@@ -30,7 +30,9 @@ hypothesis.settings.register_profile("long", max_examples=1000, deadline=None, p
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 SCHEMAS_MISSING = "official schemas not found: {} validations not made"
+OSM_MISSING = "OpenStreetMap layers not found: {} tests skipped"
 STATIONS_MISSING = "station files not found: {} tests skipped"
+GIPOD_MISSING = "sample members of road works (GIPOD) not found: {} tests skipped"
 _MISSED: pytest.StashKey[Counter[str]] = pytest.StashKey()
 
 
@@ -116,6 +118,30 @@ def stations_dir(pytestconfig: pytest.Config) -> Path:
             pytest.fail(f"THALWEG_REQUIRE_SCHEMAS=1, but there are no station files in {folder}")
         pytestconfig.stash[_MISSED][STATIONS_MISSING] += 1
         pytest.skip("station files not found")
+    return folder
+
+
+@pytest.fixture
+def osm_dir(pytestconfig: pytest.Config) -> Path:
+    """The folder of the OpenStreetMap layers (GeoJSON); the test is skipped where it is absent."""
+    folder = _folder("THALWEG_OSM", BESIDE / "data" / "osm")
+    if not folder.is_dir():
+        if _required():
+            pytest.fail(f"THALWEG_REQUIRE_SCHEMAS=1, but there are no OpenStreetMap layers in {folder}")
+        pytestconfig.stash[_MISSED][OSM_MISSING] += 1
+        pytest.skip("OpenStreetMap layers not found")
+    return folder
+
+
+@pytest.fixture
+def gipod_dir(pytestconfig: pytest.Config) -> Path:
+    """The folder of real members of an event stream of road works; the test is skipped where it is absent."""
+    folder = _folder("THALWEG_GIPOD", BESIDE / "data" / "gipod")
+    if not folder.is_dir():
+        if _required():
+            pytest.fail(f"THALWEG_REQUIRE_SCHEMAS=1, but there are no sample members in {folder}")
+        pytestconfig.stash[_MISSED][GIPOD_MISSING] += 1
+        pytest.skip("sample members not found")
     return folder
 
 

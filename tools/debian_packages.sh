@@ -11,7 +11,8 @@ set -eu
 packages=""
 for name in "$@"; do
     case "$name" in
-        test) ;; # the tests need none so far
+        test) packages="$packages gdal-bin nginx-light wrk" ;;
+        qgis) packages="$packages python3-qgis" ;; # 100 MB: 'make test-all' only
         bench) packages="$packages nginx-light wrk" ;;
         *) packages="$packages $name" ;;
     esac

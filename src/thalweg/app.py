@@ -13,9 +13,11 @@ from thalweg.settings import Settings
 if TYPE_CHECKING:
     from thalweg.domain.store import Finding, Store
     from thalweg.doors.door import Door
-    from thalweg.server.contract import AsgiCallable
+    from thalweg.server.asgi import Asgi
+    from thalweg.server.contract import Direct
     from thalweg.server.metrics import Metrics
     from thalweg.services.services import Services
+    from thalweg.services.streams import Streams
 
 # Imports are made where they are needed: the command line asks this module for help texts, too.
 
@@ -25,11 +27,17 @@ class Application:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         from thalweg.services.services import Services
+        from thalweg.services.stream_work import StreamWork
 
         self.settings = settings
         self.store = store
         self.services: Services = Services.over(store, settings)
-        self._closers: list[Callable[[], None]] = []
+        self.stream_work = StreamWork(
+            store,
+            retention_s=settings.stream_retention_s,
+            grace_us=round(settings.stream_grace_s * 1_000_000),
+        )
+        self._closers: list[Callable[[], None]] = [self.stream_work.close]
         self._signs_in_evenly = False
 
     @cached_property
@@ -37,7 +45,7 @@ class Application:
         return all_doors(self.settings)
 
     @cached_property
-    def asgi(self) -> AsgiCallable:
+    def asgi(self) -> Asgi:
         """The ASGI callable, with its threads; made at the first call."""
         from thalweg.server.asgi import Asgi
         from thalweg.web.pages import Pages
@@ -45,10 +53,22 @@ class Application:
         names = [door.name for door in self.doors]
         pages = Pages(self.services, names, self.store.problems, self._figures)
         access = self.services.access
-        asgi = Asgi(self.doors, self.services, access, self.settings, pages.application(), self.metrics)
+        asgi = Asgi(self.doors, self.services, access, self.settings, pages.application(), self.metrics, self._ports())
         self._closers.append(asgi.close)
         self._closers.append(self.metrics.close)
         return asgi
+
+    def _ports(self) -> dict[int, tuple[str, str]]:
+        """Doors with a port of their own: their name and what their links begin with, by the port."""
+        settings = self.settings
+        return {settings.ldes_port: ("ldes", settings.ldes_base_url)} if settings.ldes_port else {}
+
+    @cached_property
+    def direct(self) -> Direct:
+        """What answers by a shorter way where nothing has to be waited for."""
+        from thalweg.server.direct import ShortWay
+
+        return ShortWay(self.asgi, self.store.together)
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -72,8 +92,10 @@ class Application:
         """Load the doors and fill the encoders' tables, so that the first requests are answered as fast as later."""
         from thalweg.encode.table import warm_up
 
+        _return_large_blocks()
         _ = self.asgi
         warm_up()
+        self.stream_work.start()
 
     def maintain(self) -> None:
         """One round of the store's background work."""
@@ -84,6 +106,7 @@ class Application:
         self.services.access.maintain()
         self.metrics.set("thalweg_writes_waiting", self.store.queued)
         self.store.maintain()
+        self.services.features.maintain()
 
     def close(self) -> None:
         """Stop threads, finish queued writes, close the store."""
@@ -93,6 +116,26 @@ class Application:
         self.store.close()
 
 
+LARGE_BLOCK_BYTES: Final = 4 << 20
+"""Blocks of memory from this size on are given back to the system as soon as they are free."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def _return_large_blocks() -> None:
+    """Tell glibc what a large block is.
+
+    Left to itself it takes the largest block ever freed, up to 32 MB, for an ordinary one, and keeps as much in the
+    arena of each thread: some large bodies, refused ones too, left a worker 70 MB above its usual size for good (see
+    mallopt(3)). Other libraries have no such function.
+    """
+    import ctypes
+
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:
+        set_option(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        set_option(_M_TRIM_THRESHOLD, 2 * LARGE_BLOCK_BYTES)
+
+
 GAUGES: Final = ("thalweg_writes_waiting",)
 """Figures of each worker beside those of its requests."""
 STORE_FIGURES: Final = (
@@ -100,6 +143,8 @@ STORE_FIGURES: Final = (
     ("rows", "rows", "gauge", "Rows of observations."),
     ("tail_rows", "tail_rows", "gauge", "Rows not yet merged into chunks."),
     ("procedures", "procedures", "gauge", "Procedures registered."),
+    ("layers", "layers", "gauge", "Layers stored."),
+    ("features", "features", "gauge", "Features of these layers."),
     ("size_bytes", "size_bytes", "gauge", "Length of the store's file."),
     ("log_bytes", "log_bytes", "gauge", "Length of the write-ahead log."),
     ("free_bytes", "free_bytes", "gauge", "Room left on the store's disk."),
@@ -107,7 +152,7 @@ STORE_FIGURES: Final = (
     ("reopened_total", "reopened", "counter", "Times that a writer came back after an I/O error."),
 )
 """Name, attribute of StoreFigures, type and sentence."""
-DOOR_NAMES: Final = ("sos", "ckan")
+DOOR_NAMES: Final = ("sos", "ckan", "wfs", "features", "ldes")
 """First path parts of ``all_doors``, for those who need no more than that: importing a door takes half a second."""
 
 DOOR_PATHS: Final = {"ckan": "api/3/action"}
@@ -116,9 +161,10 @@ DOOR_PATHS: Final = {"ckan": "api/3/action"}
 
 def all_doors(settings: Settings) -> list[Door[Any]]:
     """Every protocol that is served, in the order of the start page."""
-    from thalweg.doors import ckan, sos
+    from thalweg.doors import ckan, features, ldes, sos, wfs
 
-    return [sos.make_door(settings), ckan.make_door(settings)]
+    makers = (sos.make_door, ckan.make_door, wfs.make_door, features.make_door, ldes.make_door)
+    return [make_door(settings) for make_door in makers]
 
 
 def open_store(url: str, *, create: bool = True, settings: Settings | None = None) -> Store:
@@ -172,7 +218,7 @@ def build(settings: Settings) -> Application:
 
 
 def prepare(settings: Settings) -> str | None:
-    """Before the first worker starts: create the store at need, and its first administrator.
+    """Before the first worker starts: create the store at need, its declared streams, and its first administrator.
 
     returns  that administrator's password, which is not stored and cannot be shown again; None if there are accounts
     """
@@ -180,9 +226,40 @@ def prepare(settings: Settings) -> str | None:
 
     store = open_store(settings.store, settings=settings)
     try:
+        declare_streams(store, settings)
         return Access(store, settings).ensure_administrator()
     finally:
         store.close()
+
+
+def streams_of(store: Store, settings: Settings) -> Streams:
+    """The use cases of event streams over a store, for commands."""
+    from thalweg.services.services import Services
+
+    return Services.over(store, settings).streams
+
+
+def declare_streams(store: Store, settings: Settings) -> None:
+    """Make the event streams of the setting ``event_streams`` that are not there.
+
+    raises  InvalidParameter that names the file, for one that cannot be read or describes no stream
+    """
+    from thalweg.domain.access import Actor
+    from thalweg.domain.catalogue import DEFAULT_WORKSPACE
+    from thalweg.domain.errors import InvalidParameter, ThalwegError
+    from thalweg.loading.members import media_type_of
+
+    by = Actor("system:settings", door="command", operation="serve")
+    for name in settings.event_streams:
+        try:
+            content = Path(name).read_bytes()
+            streams = streams_of(store, settings)
+            workspace_id = store.workspaces()[DEFAULT_WORKSPACE].id
+            streams.declare(workspace_id, content, media_type_of(Path(name)), by=by)
+        except OSError as error:
+            raise InvalidParameter("event_streams", f"event_streams: {name}: {error.strerror}.") from None
+        except ThalwegError as error:
+            raise InvalidParameter("event_streams", f"event_streams: {name}: {error.message}") from error
 
 
 def serve(settings: Settings, say: Callable[[str], None], *, also: Callable[[Settings], None] | None = None) -> int:
@@ -209,6 +286,8 @@ def serve(settings: Settings, say: Callable[[str], None], *, also: Callable[[Set
         say(f"  {settled.base_url}/")
         for name in DOOR_NAMES:
             say(f"  {settled.base_url}/{DOOR_PATHS.get(name, name)}")
+        if settled.ldes_port:
+            say(f"  {settled.ldes_base_url}/  (event streams)")
         if not settled.public_url and settled.listens_on_all:
             say(f"Links in answers begin with {settled.base_url}; set public_url to the address clients use.")
         if also is not None:

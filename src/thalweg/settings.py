@@ -12,6 +12,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -79,11 +80,25 @@ def _check_public_url(url: str) -> None:
         raise ValueError("be an http or https address without query, such as https://data.example.org/thalweg")
 
 
+def _check_address(url: str) -> None:
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.netloc):
+        raise ValueError("be an http or https address")
+
+
 def _check_origins(origins: tuple[str, ...]) -> None:
     for origin in origins:
         parts = urlsplit(origin)
         if origin != "*" and (parts.scheme not in ("http", "https") or origin != f"{parts.scheme}://{parts.netloc}"):
             raise ValueError(f"hold '*' or origins such as https://viewer.example.org, not '{origin}'")
+
+
+def _check_networks(networks: tuple[str, ...]) -> None:
+    for text in networks:
+        try:
+            ip_network(text, strict=False)
+        except ValueError:
+            raise ValueError(f"hold addresses and networks such as 192.0.2.7 or 2001:db8::/32, not '{text}'") from None
 
 
 def _check_issuer(url: str) -> None:
@@ -173,6 +188,77 @@ class Settings:
         "ogc", "", "HTTP status of SOS exceptions: as the OGC standards name it, or always 200 as some clients need.",
         choices=("ogc", "200"),
     )  # fmt: skip
+    wfs_service_level: str = setting(
+        "complete", "", "What the WFS door offers: basic reads, transactional also writes, complete also locks.",
+        choices=("basic", "transactional", "complete"),
+    )  # fmt: skip
+    wfs_max_features: int = setting(
+        1_000_000, "features", "Most features of one answer of the WFS door; its CountDefault.",
+        at_least=1, at_most=1_000_000_000,
+    )  # fmt: skip
+    wfs_number_matched: str = setting(
+        "exact", "", "Whether WFS 2.0 answers with a filter say how many features match, or unknown.",
+        choices=("exact", "unknown"),
+    )  # fmt: skip
+    wfs_lock_expiry_s: float = setting(
+        300.0, "s", "Time that a WFS lock is held where the client names none.", at_least=1, at_most=86_400
+    )
+    wfs_max_lock_expiry_s: float = setting(
+        86_400.0, "s", "Longest time that a client may hold a WFS lock.", at_least=1, at_most=604_800
+    )
+    wfs_jsonp: bool = setting(False, "", "Whether the WFS door answers text/javascript with a callback (JSONP).")
+    inspire_metadata_url: str = setting(
+        "", "", "Address of the service's metadata record; if given, capabilities have INSPIRE's extension.",
+        check=_check_address,
+    )  # fmt: skip
+    inspire_language: str = setting(
+        "eng", "", "Language of the service in INSPIRE's extension, ISO 639-2/B, three letters."
+    )
+
+    features_default_limit: int = setting(
+        100, "features", "Features of a page of OGC API - Features where the client asks for no number.",
+        at_least=1, at_most=10_000,
+    )  # fmt: skip
+    features_max_limit: int = setting(
+        10_000, "features", "Most features of a page of OGC API - Features; who asks for more gets so many.",
+        at_least=1, at_most=1_000_000,
+    )  # fmt: skip
+
+    ldes_port: int = setting(
+        0, "", "Port on which event streams alone are served, at the root, as by the Flanders LDES server; 0: none.",
+        at_least=0, at_most=65535,
+    )  # fmt: skip
+    ldes_public_url: str = setting(
+        "", "", "Address that clients reach that port by, from which its links are made; empty: the one listened on.",
+        check=_check_public_url,
+    )  # fmt: skip
+    ldes_strict_members: bool = setting(
+        False, "",
+        "Whether a member with more than one named subject, or with blank nodes that not exactly one triple refers "
+        "to, is refused, as the Flanders LDES server 3 does.",
+    )  # fmt: skip
+    ldes_contexts: str = setting(
+        "", "", "Folder of JSON-LD contexts that bodies may name by address; its index.json maps addresses to files.",
+    )  # fmt: skip
+    ldes_max_age_s: int = setting(
+        60, "s", "Time that caches may keep a node of an event stream that can still change.",
+        at_least=0, at_most=86400,
+    )  # fmt: skip
+    ldes_max_age_immutable_s: int = setting(
+        604_800, "s", "Time that caches may keep a node that never changes.", at_least=0, at_most=31_536_000
+    )  # fmt: skip
+
+    event_streams: tuple[str, ...] = setting(
+        (), "", "Files (RDF), each describing an event stream with its views, that is made at start if it is not "
+        "there; views that one lacks are added.",
+    )  # fmt: skip
+    stream_retention_s: float = setting(
+        60.0, "s", "How often retention of event streams is applied.", at_least=1, at_most=604_800
+    )
+    stream_grace_s: float = setting(
+        604_800.0, "s", "How long pages of event streams that compaction has replaced can still be read.",
+        at_least=0, at_most=31_536_000,
+    )  # fmt: skip
 
     ckan_rows_max: int = setting(
         32_000, "records", "Most records of one datastore_search; more are to be asked for in pages or as a dump.",
@@ -194,12 +280,17 @@ class Settings:
         at_least=0.1, at_most=86400,
     )  # fmt: skip
     min_body_rate_bytes_s: int = setting(
-        1024, "bytes/s", "Slowest body that is waited for, as a mean after the first five seconds; 0: any.",
+        1024, "bytes/s", "Slowest request body that is waited for, as a mean after the first five seconds; 0: any.",
         at_least=0, at_most=1024 * MIB,
     )  # fmt: skip
     send_timeout_s: float = setting(
-        60.0, "s", "Longest time a client may go without reading any of an answer that waits for it.",
+        60.0, "s", "Time over which the rate is looked at by which a client reads an answer that waits for it.",
         at_least=0.1, at_most=3600,
+    )  # fmt: skip
+    min_send_rate_bytes_s: int = setting(
+        1024, "bytes/s", "Slowest reader of an answer that is waited for, as a mean over send_timeout_s; 0: any that "
+        "reads at all.",
+        at_least=0, at_most=1024 * MIB,
     )  # fmt: skip
     keep_alive_s: float = setting(
         30.0, "s", "Time an idle connection is kept for its next request.", at_least=0.1, at_most=3600
@@ -209,13 +300,43 @@ class Settings:
         at_least=1, at_most=100_000,
     )  # fmt: skip
     max_connections_per_address: int = setting(
-        1000, "", "Most connections open at once from one address other than this machine's, per worker; 0: no bound.",
+        1000, "", "Most connections open at once from one client, per worker; more are answered 503; 0: no bound.",
         at_least=0, at_most=100_000,
+    )  # fmt: skip
+    max_requests_per_client_s: int = setting(
+        200, "requests/s", "Most requests of one client, per worker, as a mean over ten seconds; more are answered "
+        "429; 0: no bound.",
+        at_least=0, at_most=1_000_000,
+    )  # fmt: skip
+    max_heavy_requests: int = setting(
+        256, "requests", "Most requests of a worker at once that take long (streamed answers, bodies above 64 KiB); "
+        "more are answered 503.",
+        at_least=1, at_most=100_000,
+    )  # fmt: skip
+    max_heavy_requests_per_client: int = setting(
+        16, "requests", "Most of these of one client, per worker; more are answered 429; 0: no bound.",
+        at_least=0, at_most=100_000,
+    )  # fmt: skip
+    trusted_clients: tuple[str, ...] = setting(
+        ("127.0.0.0/8", "::1"), "", "Addresses and networks that no limit per client applies to, separated by commas.",
+        check=_check_networks,
+    )  # fmt: skip
+    trusted_proxies: tuple[str, ...] = setting(
+        (), "", "Addresses and networks of proxies whose X-Forwarded-For names the client, separated by commas.",
+        check=_check_networks,
     )  # fmt: skip
     max_pipelined: int = setting(
         256, "requests", "Most requests that a client may send ahead on one connection; it is closed beyond.",
         at_least=1, at_most=10_000,
     )  # fmt: skip
+    worker_timeout_s: float = setting(
+        10.0, "s", "Time after which a worker process that gives no sign of life is killed and replaced.",
+        at_least=1, at_most=3600,
+    )  # fmt: skip
+    tls_certificate: str = setting(
+        "", "", "File with the certificate and its chain (PEM); with it, the server speaks TLS alone."
+    )
+    tls_key: str = setting("", "", "File with the certificate's key (PEM, no password); empty: it is in the same file.")
     stop_timeout_s: float = setting(
         8.0, "s", "Time that running requests are given to end when the server stops.", at_least=0, at_most=600
     )
@@ -342,7 +463,16 @@ class Settings:
             return self.public_url.rstrip("/")
         # A server that listens on all addresses cannot know by which one it is reached.
         host = "localhost" if self.listens_on_all else self.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        scheme = "https" if self.tls_certificate else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def ldes_base_url(self) -> str:
+        """What links begin with on the port of event streams, without trailing slash."""
+        if self.ldes_public_url:
+            return self.ldes_public_url.rstrip("/")
+        host = "localhost" if self.listens_on_all else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.ldes_port}"
 
     def origin(self, name: str) -> str:
         """Where a value came from: ``flag``, ``environment``, ``file`` or ``default``."""
@@ -458,7 +588,7 @@ def _read_file(file: Path) -> dict[str, Any]:
             return tomllib.load(stream)
     except OSError as error:
         raise InvalidParameter("config", f"The settings file {file} cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParameter("config", f"The settings file {file} is not TOML: {error}.") from None
 
 

@@ -164,7 +164,7 @@ ROWS = DoorRows(
         kvp("GetObservationById", "1.0.0", ObservationId="{observation}", responseFormat='text/xml;subtype="om/1.0.0"'),
         kvp("GetObservationById", "2.0.0", observation="{observation}"),
         kvp("GetFeatureOfInterest", "2.0.0"),
-        kvp("GetFeatureOfInterest", "2.0.0", spatialFilter="om:featureOfInterest/*/sams:shape,45,8,47,9"),
+        kvp("GetFeatureOfInterest", "2.0.0", spatialFilter="om:featureOfInterest/*/sams:shape,8,45,9,47"),
         kvp("GetFeatureOfInterest", "1.0.0", featureOfInterestId="{feature}"),
         kvp("GetFeatureOfInterest", "2.0.0", featureOfInterest="{feature}"),
         kvp("GetFeatureOfInterest", "2.0.0", procedure="{procedure}"),

@@ -57,6 +57,8 @@ class Row:
     send     makes it for a target; the number is another one each time, for what may be sent only once
     allowed  statuses of the answer to who may do it
     changes  whether it changes the target, so that each caller needs a fresh one
+    variant  whether it says the same as another row in another way: few callers send it, one for each outcome
+    shows    of a listing: whether the answer to who may read the dataset has one of its texts
     of_group  whether it is about what the dataset belongs to, so that a role for the dataset alone does not do
     """
 
@@ -65,6 +67,8 @@ class Row:
     aim: Aim = Aim.DATASET
     allowed: tuple[int, ...] = (200,)
     changes: bool = False
+    shows: bool = True
+    variant: bool = False
     of_group: bool = False
 
 
@@ -74,6 +78,7 @@ class DoorRows:
 
     make     registers a dataset of that name in a workspace, public or not, and gives it as a target
     absent   what a target of that name would be, had it been made
+    discard  removes a dataset again that one request was made for
     unknown  statuses by which the door says that there is no such dataset
     everywhere  whether lists are of all workspaces, so that a role in any of them is one to be answered by
     anonymous  status by which callers without credentials are refused: 403 where clients take 401 for a fault
@@ -86,6 +91,7 @@ class DoorRows:
     absent: Callable[[str, str], Target]
     rows: tuple[Row, ...]
     unknown: tuple[int, ...] = (404,)
+    discard: Callable[[Application, Target], None] = lambda application, target: None
     everywhere: bool = False
     anonymous: int = 401
     hidden: tuple[int, ...] = ()

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from click.testing import CliRunner, Result
+from tests.conformance.ldes_support import PREFIXES, STREAM
 from tests.conformance.test_server_pages import registration
 
 from thalweg import app
@@ -106,6 +107,49 @@ def test_datasets_are_closed_and_opened(store: str) -> None:
     assert run("workspace", "set", "default", "visibility=hidden", store=store).exit_code == 2
     done("workspace", "set", "default", "visibility=", store=store)
     assert "visibility=public" in done("workspace", "show", "default", store=store)
+
+
+def test_event_streams_are_closed_and_roles_held_for_them(store: str, tmp_path: Path) -> None:
+    file = tmp_path / "works.ttl"
+    file.write_text(PREFIXES + STREAM.replace("hindrances", "works"))
+    assert done("stream", "create", str(file), "--private", store=store) == ["works: created; views: none"]
+    assert re.split(r" {2,}", done("dataset", "list", "--private", store=store)[1])[:3] == [
+        "stream",
+        "works",
+        "private",
+    ]
+    assert "not public" in done("stream", "list", store=store)[1]
+    # Made once, it stays as it is.
+    done("stream", "create", str(file), store=store)
+    assert "not public" in done("stream", "list", store=store)[1]
+    done("user", "add", "bob", "--role", "none", store=store, given="correct horse\n")
+    assert done("role", "grant", "bob", "data-manager", "--stream", "works", store=store) == [
+        "bob is now data-manager for the stream works."
+    ]
+    assert re.split(r" {2,}", done("role", "list", "--user", "bob", store=store)[2]) == [
+        "bob", "data-manager", "workspace default", "stream works"
+    ]  # fmt: skip
+    for wrong in (
+        ("role", "grant", "bob", "viewer", "--stream", "nothing"),
+        ("role", "grant", "bob", "viewer", "--stream", "works", "--procedure", "lugano"),
+        ("dataset", "set", "stream", "works", "nothing", "--public"),
+    ):
+        result = run(*wrong, store=store)
+        assert result.exit_code == 2, wrong
+        assert "Traceback" not in result.output
+    assert done("dataset", "set", "stream", "works", "--public", store=store) == ["The stream works is public."]
+    assert len(done("dataset", "list", "--private", store=store)) == 1
+    done("role", "revoke", "bob", "--stream", "works", store=store)
+    done("role", "grant", "bob", "viewer", "--stream", "works", store=store)
+    done("stream", "delete", "works", "--yes", store=store)
+    assert len(done("role", "list", "--user", "bob", store=store)) == 2
+    lines = [json.loads(line) for line in done("audit", "--object", "works", "--json", store=store)]
+    assert [(line["action"], line["actor"]["operation"]) for line in lines] == [
+        ("delete event stream", "stream delete"),
+        ("change event stream", "dataset set"),
+        ("add event stream", "stream create"),
+    ]
+    assert all(line["actor"]["name"].startswith("system:") for line in lines)
 
 
 def test_audit_log_is_shown_as_table_and_lines(store: str) -> None:

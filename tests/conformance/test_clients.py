@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 import signal
 import socket
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -154,11 +156,29 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
-def test_readme_shows_the_real_answer(demo: str) -> None:
-    (request,) = [b for b in blocks("README.md", "sh") if b.startswith("curl")]
-    (shown,) = blocks("README.md", "csv")
-    address = request.split("'")[1].replace("http://127.0.0.1:8080", demo)
-    assert httpx.get(address).text == shown
+def test_readme_shows_the_real_answer_of_each_door(demo: str) -> None:
+    found = re.findall(r"```sh\n(curl .*?)```\n+```(csv|json)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    doors = set()
+    for request, language, shown in found:
+        address = request.split("'")[1].replace("http://127.0.0.1:8080", demo)
+        doors.add(urlsplit(address).path.split("/")[1])
+        answer = httpx.get(address)
+        if language == "csv":
+            assert answer.text.splitlines() == shown.splitlines()
+        else:
+            expected = json.loads(shown)
+            assert {key: value for key, value in answer.json().items() if key in expected} == expected
+    assert doors == {"sos", "wfs", "features"}
+
+
+def test_requests_of_getting_started_are_answered(demo: str) -> None:
+    page = "".join(blocks("docs/getting-started.md", "sh"))
+    requests = re.findall(r"curl '([^']+)'", page)
+    assert len(requests) == 5
+    for request in requests:
+        answer = httpx.get(request.replace("http://127.0.0.1:8080", demo))
+        assert answer.status_code == 200, request
+        assert "Exception" not in answer.text
 
 
 def test_python_examples_run(demo: str, capsys: pytest.CaptureFixture[str]) -> None:

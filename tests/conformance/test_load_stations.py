@@ -293,7 +293,7 @@ def test_demo_serves_what_it_suggests_and_keeps_its_data(tmp_path: Path) -> None
             assert ("Loaded 211,061 values of EWR, JFK, LGA." in lines) == (start == 0)
             assert any("password" in line for line in lines) == (start == 0)
             addresses = [line.split("'")[1] for line in lines if "curl" in line]
-            assert len(addresses) == 3
+            assert len(addresses) == 5
             bodies = []
             for address in addresses:
                 answer = httpx.get(address, timeout=20)
@@ -307,7 +307,7 @@ def test_demo_serves_what_it_suggests_and_keeps_its_data(tmp_path: Path) -> None
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         # A second start takes less than 5 s; its processor time is what other tests on this machine do not stretch.
         assert start == 0 or after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5
-    capabilities, day, latest = answers[0]
+    capabilities, day, latest, places, temperatures = answers[0]
     assert b"<ows:Title>Weather of three New York airports, 2013</ows:Title>" in capabilities
     assert all(f"urn:ogc:def:procedure:x-thalweg:1.0:{name}".encode() in capabilities for name in ("EWR", "JFK", "LGA"))
     rows = [line.split(",") for line in day.decode().split()]
@@ -317,6 +317,13 @@ def test_demo_serves_what_it_suggests_and_keeps_its_data(tmp_path: Path) -> None
     # The last pressures of the files, at 23 h on 30 December.
     found = [part.split("<")[0] for part in latest.decode().split('uom="hPa">')[1:]]
     assert sorted(found) == ["1020.9", "1020.9", "1021.1"]
+    names = [line.split(",")[1] for line in places.decode().splitlines()]
+    assert names == ["name", "Liechtenstein", "Schaan", "Vaduz", "Triesen"]
+    shown = json.loads(temperatures)["features"]
+    # The files' last temperatures, at the same hour.
+    assert {f["properties"]["procedure"]: f["properties"]["value"] for f in shown} == {
+        "EWR": 28.94, "JFK": 30.02, "LGA": 28.94,
+    }  # fmt: skip
     assert answers[1][1] == day
 
 

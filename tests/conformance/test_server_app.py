@@ -28,6 +28,7 @@ from thalweg.domain.errors import (
     StoreUnavailable,
     ThalwegError,
     TooLarge,
+    TooManyRequests,
     Unauthenticated,
 )
 from thalweg.doors.door import Door
@@ -35,6 +36,7 @@ from thalweg.doors.http import Deferred, Request, Response
 from thalweg.server.asgi import Asgi
 from thalweg.server.body import decode_body
 from thalweg.server.contract import Message, Receive, Scope, Send
+from thalweg.server.direct import ShortWay
 from thalweg.server.guard import _OneWrite
 from thalweg.server.logs import AccessLog
 from thalweg.server.pool import Bridge, Pool
@@ -139,7 +141,9 @@ def handle(request: Request, fake: Fake) -> Response | Deferred:
 def render_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, ThalwegError):
         return Response(f"internal error, request {request.request_id}".encode(), TEXT, 500)
-    status = {NotFound: 404, TooLarge: 413, Unauthenticated: 401, StoreUnavailable: 503}.get(type(error), 400)
+    status = {NotFound: 404, TooLarge: 413, Unauthenticated: 401, StoreUnavailable: 503, TooManyRequests: 503}.get(
+        type(error), 400
+    )
     return Response(f"{type(error).__name__}: {error.message}".encode(), TEXT, status)
 
 
@@ -183,6 +187,7 @@ class FakeApplication:
     def __init__(self, settings: Settings) -> None:
         self.fake = Fake()
         self.asgi = Asgi([DOOR, OTHER], self.fake, FakeAccess(), settings, pages)
+        self.direct = ShortWay(self.asgi)
 
     def warm_up(self) -> None:
         pass
@@ -289,6 +294,43 @@ def test_large_blocks_leave_in_pieces_that_wait_for_the_client() -> None:
     asyncio.run(answer())
     assert sum(sizes) == 1_300_010
     assert max(sizes) <= 256 * 1024
+
+
+def test_full_pool_refuses_at_once() -> None:
+    async def work() -> None:
+        pool = Pool("x", Bridge(), threads=1, queue=2, timeout_s=5)
+        running = [asyncio.ensure_future(pool.run(time.sleep, 0.1)) for _ in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(StoreUnavailable, match="busy"):
+            await pool.run(int)
+        await asyncio.gather(*running)
+        assert await pool.run(int) == 0
+        pool.close()
+
+    asyncio.run(work())
+
+
+def test_callback_of_a_future_is_made_once_by_whatever_comes_first() -> None:
+    calls: list[str] = []
+
+    async def work() -> None:
+        bridge = Bridge()
+        done: Future[int] = Future()
+        bridge.call(done, 0.02, lambda: calls.append("done"))
+        done.set_result(1)
+        late: Future[int] = Future()
+        bridge.call(late, 0.02, lambda: calls.append("late"))
+        forgotten: Future[int] = Future()
+        bridge.call(forgotten, 0.02, lambda: calls.append("forgotten")).forget()
+        forgotten.set_result(1)
+        await asyncio.sleep(0.06)
+        late.set_result(1)
+        await asyncio.sleep(0.02)
+        with pytest.raises(TimeoutError):
+            await bridge.wait(Future(), 0.01)
+
+    asyncio.run(work())
+    assert calls == ["done", "late"]
 
 
 def test_failed_work_leaves_nothing_behind() -> None:

@@ -21,7 +21,9 @@ import pytest
 from thalweg import app
 from thalweg.domain.access import Role
 from thalweg.domain.catalogue import Feature, ObservedProperty, Offering, Procedure, Unit, Workspace
+from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Registration, SeriesRegistration
+from thalweg.services.catalogue import CatalogueService
 from thalweg.settings import Settings
 
 HOSTILE = "\"><script>alert('{{7*7}}')</script>"
@@ -151,14 +153,14 @@ def test_start_page_is_made_once_for_a_state_of_the_metadata(
     application: app.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = application.store
-    read: list[int] = []
-    extents = store.extents
+    read: list[str] = []
+    extents = CatalogueService.extents
 
-    def counting(workspace_id: int) -> object:
-        read.append(workspace_id)
-        return extents(workspace_id)
+    def counting(self: CatalogueService, catalogue: Catalogue) -> object:
+        read.append(catalogue.workspace.name)
+        return extents(self, catalogue)
 
-    monkeypatch.setattr(store, "extents", counting)
+    monkeypatch.setattr(CatalogueService, "extents", counting)
     clock = [1000.0]
     monkeypatch.setattr("thalweg.web.pages.time.monotonic", lambda: clock[0])
     workspace = store.workspaces()["default"]
@@ -193,7 +195,7 @@ def test_start_page_describes_a_bounded_number_of_workspaces(
         page = web.get("/").text
     assert len(set(read)) == 20
     assert "<h2>Basin 18</h2>" in page
-    assert "<li>Basin 19<br><code>https://<wbr>example.org/<wbr>data/<wbr>w19/<wbr>sos</code></li>" in page
+    assert "<li>Basin 19<br><code>https://<wbr>example.org/<wbr>data/<wbr>w19/<wbr>sos</code><br>" in page
     assert "Basin 24" not in page
     assert "And 6 more." in page
 

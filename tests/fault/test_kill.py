@@ -69,15 +69,16 @@ class Told:
     refused_in_all: int = 0
 
 
-def start(url: str, number: int, base: int, seed: int) -> Process:
+def start(url: str, number: int, base: int, seed: int, program: str = writer.__file__) -> Process:
     environment = dict(os.environ)
     source = str(Path(thalweg.__file__).resolve().parent.parent)
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in (source, environment.get("PYTHONPATH")) if p)
+    tests = str(Path(__file__).resolve().parent.parent.parent)
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in (source, tests, environment.get("PYTHONPATH")) if p)
     environment["OPENBLAS_NUM_THREADS"] = "1"
     return Process(
         number,
         subprocess.Popen(
-            [sys.executable, writer.__file__, url, str(number), str(base), str(seed)],
+            [sys.executable, program, url, str(number), str(base), str(seed)],
             stdout=subprocess.PIPE,
             env=environment,
             start_new_session=True,

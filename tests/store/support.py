@@ -66,6 +66,10 @@ class Backend(Protocol):
         """Cut the last byte off the newest row that is not sealed. No store may be open meanwhile."""
         ...
 
+    def damage_member(self, stream_id: int, sequence: int) -> None:
+        """Flip one bit in the middle of a stored member. No store may be open meanwhile."""
+        ...
+
     def close(self) -> None:
         """Close all stores opened through this object."""
         ...
@@ -118,6 +122,17 @@ class SqliteBackend:
                 AND end_us = (SELECT max(end_us) FROM tail WHERE track_id = ?1)""",
                 (track_id,),
             )
+        finally:
+            connection.close()
+
+    def damage_member(self, stream_id: int, sequence: int) -> None:
+        member_id = (stream_id << 40) + sequence
+        connection = apsw.Connection(str(self._folder / "thalweg.sqlite"))
+        try:
+            ((body,),) = connection.execute("SELECT body FROM member WHERE id = ?", (member_id,))
+            damaged = bytearray(body)
+            damaged[len(damaged) // 2] ^= 0x10
+            connection.execute("UPDATE member SET body = ? WHERE id = ?", (bytes(damaged), member_id))
         finally:
             connection.close()
 

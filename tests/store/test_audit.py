@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.store.stream_support import append, make_stream, make_view, member
 from tests.store.support import (
     STEP,
     T0,
@@ -349,3 +350,34 @@ def test_store_that_works_has_no_problems_and_counts_itself(store: Store) -> Non
     assert figures.free_bytes > 0
     store.close()
     assert store.problems() != []
+
+
+def test_streams_are_audited_in_the_transaction_of_the_change_and_take_their_roles_along(store: Store) -> None:
+    workspace_id = default_workspace(store)
+    store.put_user(ANNA).result(WAIT_S)
+    stream, other = make_stream(store, "floods"), make_stream(store, "works")
+    for kind, number in (("stream", stream.id), ("stream", other.id)):
+        store.put_grant(Grant("anna", Scope(workspace_id, kind, number), Role.VIEWER)).result(WAIT_S)
+    with pytest.raises(NotFound):
+        store.put_grant(Grant("anna", Scope(workspace_id, "stream", 999), Role.VIEWER)).result(WAIT_S)
+    view = make_view(store, stream, "pages")
+    before = len(store.audit(AuditQuery()))
+    append(store, stream, [member(1)])
+    for refused in (
+        lambda: store.put_stream(replace(stream, id=0, uuid="u"), by=BY),
+        lambda: store.put_view(replace(view, id=0), by=BY),
+        lambda: store.delete_view(stream.id, 999, by=BY),
+        lambda: store.delete_stream(999, by=BY),
+    ):
+        with pytest.raises((AlreadyExists, NotFound)):
+            refused().result(WAIT_S)
+    assert len(store.audit(AuditQuery())) == before
+    store.put_stream(replace(stream, public=False, is_closed=True), by=BY).result(WAIT_S)
+    store.delete_view(stream.id, view.id, by=BY).result(WAIT_S)
+    store.delete_stream(stream.id, by=BY).result(WAIT_S)
+    assert [(e.actor, e.action, e.object, e.workspace_id, e.detail) for e in store.audit(AuditQuery(limit=3))] == [
+        (BY, "delete event stream", "floods", workspace_id, "with its members"),
+        (BY, "delete view", "floods/pages", workspace_id, ""),
+        (BY, "close event stream", "floods", workspace_id, "is_closed: False -> True; public: True -> False"),
+    ]
+    assert [g.scope.id for g in store.grants("anna")] == [other.id]

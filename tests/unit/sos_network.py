@@ -122,7 +122,9 @@ def noting_services(catalogue: Catalogue, settings: Settings | None = None) -> S
         observe=cast(Any, NotingObserve()),
         catalogue=cast(Any, NotingCatalogue(catalogue)),
         access=cast(Any, None),
+        features=cast(Any, None),
         tables=cast(Any, None),
+        streams=cast(Any, None),
         settings=settings or Settings(),
     )
 

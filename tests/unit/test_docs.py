@@ -37,6 +37,22 @@ def test_links_of_a_page_lead_to_files(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_page_of_limits_names_every_limit_its_default_and_a_test() -> None:
+    page = (ROOT / "docs/how-to/limits.md").read_text()
+    rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| ([^|]+) \| [^|]+ \| `(\w+)` \|$", page, re.MULTILINE)
+    settings = {item.name: item.default for item in reference()}
+    tests = "\n".join(path.read_text() for path in ROOT.glob("tests/**/*.py"))
+    for name, default, test in rows:
+        assert settings[name] == default, name
+        assert f"def {test}(" in tests, test
+    limits = {
+        name for name in settings if name.startswith(("max_", "min_")) or name.endswith(("_timeout_s", "_wait_s"))
+    }
+    # Of one protocol: in its door's README.
+    limits -= {"max_period_days"}
+    assert limits - {name for name, _, _ in rows} == set()
+
+
 def test_readme_opens_with_the_two_commands() -> None:
     head = (ROOT / "README.md").read_text().splitlines()[:12]
     assert any(line.startswith("make demo") for line in head)

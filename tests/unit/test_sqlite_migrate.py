@@ -61,6 +61,16 @@ def test_migration_that_fails_leaves_the_format_before(connection: apsw.Connecti
     assert tables(connection) == before | {"one", "two"}
 
 
+def test_a_store_of_the_first_format_is_brought_up_to_date(connection: apsw.Connection) -> None:
+    texts = migrations()
+    assert migrate(connection, {1: texts[1]}) == [1]
+    epoch = connection.execute("SELECT value FROM store_meta WHERE key = 'epoch'").fetchall()
+    assert "member" not in tables(connection)
+    assert migrate(connection) == [number for number in sorted(texts) if number > 1]
+    assert {"event_stream", "member", "page", "stream_view"} <= tables(connection)
+    assert connection.execute("SELECT value FROM store_meta WHERE key = 'epoch'").fetchall() == epoch
+
+
 def test_store_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'store.sqlite'}"
     open_store(url).close()

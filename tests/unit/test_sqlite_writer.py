@@ -415,3 +415,53 @@ def test_full_disk_refuses_inserts_and_lets_deletions_use_the_reserve(disk: Disk
     assert not files.reserve.exists()
     assert notes(files) == []
     writer.close()
+
+
+def test_writes_held_back_share_one_commit(files: StoreFiles, writer: Writer) -> None:
+    writer.submit(note("first")).result(WAIT_S)
+    before = commits(files)
+    with writer.held():
+        futures = [writer.submit(note(f"held {number}")) for number in range(20)]
+        time.sleep(0.05)
+        assert not any(future.done() for future in futures)
+        assert commits(files) == before
+    assert {future.result(WAIT_S) for future in futures} == {before + 1}
+    assert len(notes(files)) == 21
+
+
+def test_waiting_for_a_write_held_back_begins_it(files: StoreFiles, writer: Writer) -> None:
+    writer.submit(note("first")).result(WAIT_S)
+    with writer.held():
+        earlier = writer.submit(note("earlier"))
+        assert writer.submit(note("later")).result(WAIT_S) == earlier.result(WAIT_S)
+        with pytest.raises(apsw.ConstraintError):
+            writer.submit(note("later")).result(WAIT_S)
+        assert isinstance(writer.submit(note("later")).exception(WAIT_S), apsw.ConstraintError)
+    assert notes(files) == ["first", "earlier", "later"]
+
+
+def test_one_thread_holds_back_at_a_time(files: StoreFiles, writer: Writer) -> None:
+    writer.submit(note("first")).result(WAIT_S)
+
+    def other() -> None:
+        with writer.held():
+            writer.submit(note("other"))
+
+    with writer.held():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(WAIT_S)
+        mine = writer.submit(note("mine"))
+        assert not mine.done()
+    mine.result(WAIT_S)
+    assert notes(files) == ["first", "other", "mine"]
+
+
+def test_closing_finishes_what_is_held_back(files: StoreFiles) -> None:
+    writer = Writer(files)
+    writer.submit(note("first")).result(WAIT_S)
+    with writer.held():
+        held = writer.submit(note("held"))
+        writer.close()
+    assert held.done()
+    assert notes(files) == ["first", "held"]

@@ -13,14 +13,16 @@ class Action(Enum):
     """What a caller wants to do; the value is the phrase that messages use."""
 
     READ = "read"
-    INSERT = "insert or change observations"
-    REGISTER = "register or remove procedures"
+    INSERT = "insert or change data"
+    EDIT = "change features"
+    REGISTER = "register or remove datasets or stored queries"
     ADMINISTER = "administer the server"
 
 
 LEAST_ROLE: Final = {
     Action.READ: Role.VIEWER,
     Action.INSERT: Role.DATA_MANAGER,
+    Action.EDIT: Role.DATA_MANAGER,
     Action.REGISTER: Role.NETWORK_MANAGER,
     Action.ADMINISTER: Role.ADMIN,
 }

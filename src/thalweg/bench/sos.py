@@ -1,232 +1,348 @@
-"""Measurements of the SOS door: a random day beside nginx, its handler alone, durable inserts, empty and full."""
+"""The SOS as its clients see it: networks read out of capabilities, requests made from them, answers judged."""
 
 from __future__ import annotations
 
-import base64
 import random
-import statistics
-import tempfile
-import time
+import re
 from collections.abc import Iterator
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import urlencode, urlsplit
 
-from thalweg import app
-from thalweg.bench import tools
-from thalweg.bench.networks import SHAPES, Network, blocks, procedure_name, registration
-from thalweg.domain.access import Principal, Role
-from thalweg.domain.catalogue import DEFAULT_WORKSPACE
-from thalweg.domain.observations import Insertion, OnDuplicate
-from thalweg.domain.store import Store
-from thalweg.domain.time import DAY_US, format_instant
-from thalweg.doors.http import Deferred, Request
-from thalweg.settings import Settings
+from lxml import etree
 
-URN = "urn:ogc:def:procedure:x-thalweg:1.0:"
-USER = "bench"
+from thalweg.bench.errors import BenchError, DoorMissing
+from thalweg.bench.networks import SHAPES
+from thalweg.bench.requests import NAME, TIME, Request, Template, basic
+from thalweg.bench.targets import Target, ask
+from thalweg.domain.errors import InvalidParameter
+from thalweg.domain.time import format_instant, parse_instant
 
-_DAY_SCRIPT = """
-local first, days, procedures, prefix, path = {first}, {days}, {procedures}, "{prefix}", "{path}"
-math.randomseed({seed})
-request = function()
-  local day = first + math.random(0, days - 1) * 86400
-  local period = os.date("!%Y-%m-%dT00:00:00Z", day) .. "/" .. os.date("!%Y-%m-%dT00:00:00Z", day + 86400)
-  local name = string.format("{name}%04d", math.random(0, procedures - 1))
-  return wrk.format("GET", path .. "&procedure=" .. prefix .. name .. "&eventTime=" .. period)
-end
-"""
-
-_INSERT_SCRIPT = """
-local template, step, procedures = [[{body}]], {step}, {procedures}
-local auth, base, n = "{auth}", {base}, 0
-request = function()
-  local index = n % procedures
-  local at = os.date("!%Y-%m-%dT%H:%M:%SZ", base + math.floor(n / procedures) * step)
-  n = n + 1
-  local body = template:gsub("@NAME@", string.format("{name}%04d", index)):gsub("@TIME@", at)
-  return wrk.format("POST", "/sos", {{["Authorization"] = auth, ["Content-Type"] = "text/xml"}}, body)
-end
-"""
+GC: Final = "GC"
+DS: Final = "DS"
+GO: Final = "GO"
+IO: Final = "IO"
+RS: Final = "RS"
+"""Short names of the operations, as the study has them; RS is RegisterSensor."""
+OPERATIONS: Final = {
+    GC: "GetCapabilities", DS: "DescribeSensor", GO: "GetObservation", IO: "InsertObservation", RS: "RegisterSensor",
+}  # fmt: skip
+OM10: Final = 'text/xml;subtype="om/1.0.0"'
+OM20: Final = "http://www.opengis.net/om/2.0"
+SENSORML: Final = {"1.0.0": 'text/xml;subtype="sensorML/1.0.1"', "2.0.0": "http://www.opengis.net/sensorML/1.0.1"}
+_EXCEPTION: Final = re.compile(rb'exceptionCode="([^"]{0,80})"')
+_XLINK: Final = "{http://www.w3.org/1999/xlink}href"
+_PARSER: Final = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True)
+"""A peer's document comes from a server the caller chose; still, it fetches nothing."""
 
 
-def fill(store: Store, network: Network, progress: Any = None) -> int:
-    """Load a network through the bulk path; gives the number of values. Running it again changes nothing."""
-    workspace = store.workspaces()[DEFAULT_WORKSPACE]
-    values = 0
-    for index in range(network.procedures):
-        catalogue = store.catalogue(workspace.id)
-        procedure = catalogue.procedure(procedure_name(network, index))
-        if procedure is None:
-            procedure = store.register_procedure(workspace.id, registration(network, index)).result()
-            catalogue = store.catalogue(workspace.id)
-        ids = tuple(s.property_id for s in procedure.series)
-        feature_id = catalogue.feature_ids_of(procedure)[0]
-        for block in blocks(network, index, ids):
-            values += block.values_present()
-            store.load(workspace.id, Insertion(procedure.id, feature_id, block, on_duplicate=OnDuplicate.SKIP), by=USER)
-            if progress is not None:
-                progress(len(block) * network.properties)
-    return values
+@dataclass(frozen=True, slots=True)
+class Sensor:
+    """A procedure as capabilities tell of it; begin and end of its observations in microseconds UTC."""
+
+    procedure: str
+    offering: str
+    properties: tuple[str, ...]
+    begin_us: int
+    end_us: int
+
+    @property
+    def name(self) -> str:
+        """The last part of its identifier."""
+        return re.split(r"[:/#]", self.procedure)[-1]
 
 
-def day_query(network: Network) -> str:
-    """Query of a GetObservation without procedure and time."""
-    properties = ",".join(f"urn:ogc:def:parameter:x-thalweg:1.0:{s.name}" for s in SHAPES[: network.properties])
-    return urlencode(
-        {
-            "service": "SOS", "version": "1.0.0", "request": "GetObservation", "offering": "network",
-            "observedProperty": properties, "responseFormat": 'text/xml;subtype="om/1.0.0"',
+@dataclass(frozen=True, slots=True)
+class Service:
+    """An SOS with what is needed to ask it.
+
+    headers         of requests that read; writing: of those that write
+    """
+
+    url: str
+    version: str
+    sensors: tuple[Sensor, ...]
+    headers: dict[str, str] = field(default_factory=dict)
+    writing: dict[str, str] = field(default_factory=dict)
+    capabilities_bytes: int = 0
+
+    @property
+    def path(self) -> str:
+        """What requests' paths begin with: the service's own parameters kept, as those of MapServer (``map=``)."""
+        parts = urlsplit(self.url)
+        return f"{parts.path or '/'}?{parts.query + '&' if parts.query else ''}"
+
+    def capabilities(self) -> Request:
+        return self._kvp(GC, {"AcceptVersions" if self.version == "2.0.0" else "version": self.version})
+
+    def describe(self, sensor: Sensor) -> Request:
+        form = "procedureDescriptionFormat" if self.version == "2.0.0" else "outputFormat"
+        return self._kvp(DS, {"version": self.version, "procedure": sensor.procedure, form: SENSORML[self.version]})
+
+    def observations(
+        self, sensor: Sensor, begin_us: int, end_us: int, *, response_format: str = "", quality: bool = False
+    ) -> Request:
+        """All properties of a sensor over a period. ``quality``: with quality indexes, as istSOS gives them."""
+        period = f"{format_instant(begin_us)}/{format_instant(end_us)}"
+        query = {
+            "version": self.version,
+            "offering": sensor.offering,
+            "procedure": sensor.procedure,
+            "observedProperty": ",".join(sensor.properties),
         }
-    )  # fmt: skip
+        if self.version == "2.0.0":
+            query |= {"temporalFilter": f"om:phenomenonTime,{period}", "responseFormat": response_format or OM20}
+        else:
+            query |= {"eventTime": period, "responseFormat": response_format or OM10}
+        if quality:
+            query["qualityIndex"] = "True"
+        return self._kvp(GO, query)
+
+    def random_observations(
+        self, rng: random.Random, period_us: int, *, response_format: str = "", quality: bool = False
+    ) -> Request:
+        """All properties of a random sensor over a period at a random minute of its time."""
+        sensor = rng.choice(self.sensors)
+        latest = max(sensor.begin_us, sensor.end_us - period_us)
+        begin = sensor.begin_us + rng.randrange(0, latest - sensor.begin_us + 1) // 60_000_000 * 60_000_000
+        return self.observations(sensor, begin, begin + period_us, response_format=response_format, quality=quality)
+
+    def _kvp(self, operation: str, query: dict[str, str]) -> Request:
+        words = {"service": "SOS", "request": OPERATIONS[operation]} | query
+        return Request(operation, self.path + urlencode(words), headers=self.headers, check=check)
 
 
-def random_days(network: Network, seed: int) -> Iterator[tuple[str, str]]:
-    """Procedure and eventTime of random days, without end."""
-    rng = random.Random(seed)
-    days = (network.end_us - network.begin_us) // DAY_US
-    while True:
-        begin = network.begin_us // DAY_US * DAY_US + rng.randrange(1, days) * DAY_US
-        name = procedure_name(network, rng.randrange(network.procedures))
-        yield URN + name, f"{format_instant(begin)}/{format_instant(begin + DAY_US)}"
+def check(status: int, body: bytes) -> str:
+    """Why an SOS' answer is bad. Exception reports come with any status, also with 200."""
+    if b"ExceptionReport" in body[:2000]:
+        code = _EXCEPTION.search(body[:4000])
+        return f"exception {code[1].decode(errors='replace') if code else ''} (status {status})"
+    if not 200 <= status < 300:
+        return f"status {status}"
+    return "" if body else "empty answer"
 
 
-def measure_day(
-    store: Path, network: Network, connections: tuple[int, ...], seconds: int, rounds: int, workers: int
-) -> dict[str, Any]:
-    """GetObservation of a random day of a random procedure, alternating with nginx serving one such answer."""
-    query = day_query(network)
-    days = (network.end_us - network.begin_us) // DAY_US - 1
-    procedure, period = next(random_days(network, 7))
-    script = _DAY_SCRIPT.format(
-        first=network.begin_us // 1_000_000 + 86400, days=days, procedures=network.procedures, prefix=URN,
-        path=f"/sos?{query}", seed=11, name=network.name,
-    )  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder, tools.thalweg(store, workers=workers) as url:
-        lua = Path(folder) / "day.lua"
-        lua.write_text(script)
-        body = tools.fetch(f"{url}/sos?{query}&{urlencode({'procedure': procedure, 'eventTime': period})}")
-        rows = []
-        with tools.nginx(body) as limit:
-            tools.wrk(url, 8, 2, lua)  # warm
-            for count in connections:
-                pairs = [(tools.wrk(url, count, seconds, lua), tools.wrk(limit, count, seconds)) for _ in range(rounds)]
-                rows.append(
-                    {
-                        "connections": count,
-                        "share_of_nginx": statistics.median(a.rate / b.rate for a, b in pairs),
-                        "shares": [a.rate / b.rate for a, b in pairs],
-                        "runs": [{"thalweg": asdict(a), "nginx": asdict(b)} for a, b in pairs],
-                    }
-                )
-    return {"bytes": len(body), "rows": rows}
+def discover(target: Target, version: str = "1.0.0") -> Service:
+    """Read an SOS' capabilities.
 
-
-def measure_handler(store: Path, network: Network, requests: int = 4000) -> dict[str, Any]:
-    """The door's own time for a random day, from raw request to the last byte of the body, without HTTP; µs."""
-    application = app.build(Settings(store=f"sqlite:///{store}"))
-    door = next(d for d in app.all_doors(application.settings) if d.name == "sos")
-    query = day_query(network)
-    days = random_days(network, 3)
-    reader = Principal("", Role.VIEWER)
-    times = []
-    size = 0
+    raises  DoorMissing if it is no SOS; BenchError if it has no sensor with observations
+    """
+    if version not in SENSORML:
+        raise BenchError(f"'{version}' is no version of SOS; allowed are 1.0.0 and 2.0.0.")
+    url = target.door("sos")
+    writing = basic(target.credentials)
+    # Reading is open where Thalweg is started here; a peer that asks for a name may ask for it everywhere.
+    service = Service(url, version, (), {} if target.is_thalweg else writing, writing)
+    parts = urlsplit(url)
     try:
-        for number in range(requests + 200):
-            procedure, period = next(days)
-            raw = f"{query}&{urlencode({'procedure': procedure, 'eventTime': period})}".encode()
-            request = Request("GET", "", raw, (), b"", DEFAULT_WORKSPACE, "http://127.0.0.1/sos", reader)
-            start = time.perf_counter_ns()
-            response = door.handle(request, application.services)
-            if isinstance(response, Deferred):
-                raise TypeError("a read must not be deferred")
-            body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-            elapsed = time.perf_counter_ns() - start
-            if number >= 200:  # the first ones fill caches
-                times.append(elapsed / 1000)
-                size += len(body)
-    finally:
-        application.close()
-    times.sort()
-    return {
-        "requests": requests, "mean_bytes": size / requests, "p50_us": times[len(times) // 2],
-        "p99_us": times[int(len(times) * 0.99)], "mean_us": statistics.fmean(times),
-    }  # fmt: skip
+        _, _, body = ask(f"{parts.scheme}://{parts.netloc}{service.capabilities().path}", headers=service.headers)
+    except BenchError as error:
+        if target.is_thalweg and "answered 404" in str(error):
+            raise DoorMissing(f"{url} is not there: this Thalweg has no SOS door.") from None
+        raise
+    sensors = read_capabilities(body)
+    if not sensors:
+        raise BenchError(f"{url} has no sensor with observations; fill it first.")
+    return replace(service, sensors=sensors, capabilities_bytes=len(body))
 
 
-def insert_body(network: Network) -> str:
-    """An InsertObservation 1.0.0 of one row with all properties, with marks for name and time."""
-    urn = "urn:ogc:def:parameter:x-thalweg:1.0:"
-    shapes = SHAPES[: network.properties]
-    components = "".join(f'<swe:component xlink:href="{urn}{s.name}"/>' for s in shapes)
-    fields = "".join(
-        f'<swe:field name="{s.name.replace(":", "-")}"><swe:Quantity definition="{urn}{s.name}">'
-        f'<swe:uom code="{s.unit}"/></swe:Quantity></swe:field>'
-        for s in shapes
+def common(left: Service, right: Service) -> tuple[Service, Service]:
+    """Both services with the sensors that both have, in one order and over the time that both have, so that the same
+    chance makes the same requests of both.
+
+    raises  BenchError if there are none
+    """
+    theirs = {sensor.name: sensor for sensor in right.sensors}
+    ours: list[Sensor] = []
+    others: list[Sensor] = []
+    for sensor in left.sensors:
+        other = theirs.get(sensor.name)
+        if other is None:
+            continue
+        begin, end = max(sensor.begin_us, other.begin_us), min(sensor.end_us, other.end_us)
+        if begin < end:
+            ours.append(replace(sensor, begin_us=begin, end_us=end))
+            others.append(replace(other, begin_us=begin, end_us=end))
+    if not ours:
+        raise BenchError("The two have no sensor of the same name with observations of the same time.")
+    return replace(left, sensors=tuple(ours)), replace(right, sensors=tuple(others))
+
+
+def read_capabilities(body: bytes) -> tuple[Sensor, ...]:
+    """The sensors in a capabilities document of 1.0.0 or 2.0.0, each with the smallest offering it is in.
+
+    raises  DoorMissing for what is no such document
+    """
+    try:
+        root = etree.fromstring(body, _PARSER)
+    except etree.XMLSyntaxError as error:
+        raise DoorMissing(f"The capabilities are no XML: {error}.") from None
+    if etree.QName(root).localname != "Capabilities":
+        raise DoorMissing(f"Not the capabilities of an SOS, but <{etree.QName(root).localname}>.")
+    return read_sensors(root)
+
+
+def read_sensors(root: etree._Element) -> tuple[Sensor, ...]:
+    """The same of a parsed document."""
+    found: dict[str, tuple[int, Sensor]] = {}
+    for offering in root.iter("{*}ObservationOffering"):
+        procedures = _values(offering, "procedure")
+        properties = tuple(_values(offering, "observedProperty") or _values(offering, "observableProperty"))
+        times = [*offering.iter("{*}beginPosition"), *offering.iter("{*}endPosition")]
+        try:
+            begin, end = (parse_instant((node.text or "").strip(), "time")[0] for node in times[:2])
+        except (ValueError, InvalidParameter):
+            continue
+        name = _first(offering, "identifier") or _first(offering, "name") or _identifier(offering)
+        for procedure in procedures:
+            if procedure == name:
+                # It stands for all members of a network, each of which has an offering of its own.
+                continue
+            known = found.get(procedure)
+            if properties and (known is None or len(procedures) < known[0]):
+                found[procedure] = (len(procedures), Sensor(procedure, name, properties, begin, end))
+    return tuple(sensor for _, sensor in (found[key] for key in sorted(found)))
+
+
+def _values(offering: etree._Element, name: str) -> list[str]:
+    """Texts or links of the elements of a name, in their order, compound phenomena by their components."""
+    values: list[str] = []
+    for node in offering.iter("{*}" + name):
+        links = [node.get(_XLINK), *(part.get(_XLINK) for part in node.iter("{*}component"))]
+        values += [text for text in (*links, (node.text or "").strip()) if text]
+    return list(dict.fromkeys(values))
+
+
+def _first(offering: etree._Element, name: str) -> str:
+    node = offering.find("{*}" + name)
+    return "" if node is None else (node.text or "").strip()
+
+
+def _identifier(offering: etree._Element) -> str:
+    return offering.get("{http://www.opengis.net/gml}id", "")
+
+
+# ---------------------------------------------------------------- writing, SOS 1.0.0
+
+_NAMESPACES: Final = (
+    'xmlns:sos="http://www.opengis.net/sos/1.0" xmlns:om="http://www.opengis.net/om/1.0" '
+    'xmlns:sml="http://www.opengis.net/sensorML/1.0.1" xmlns:swe="http://www.opengis.net/swe/1.0.1" '
+    'xmlns:gml="http://www.opengis.net/gml" xmlns:xlink="http://www.w3.org/1999/xlink"'
+)
+_TIME_FIELD: Final = (
+    '<swe:field name="Time"><swe:Time definition="urn:ogc:def:parameter:x-istsos:1.0:time:iso8601"/></swe:field>'
+)
+_UNITS: Final = {shape.name: shape.unit for shape in SHAPES}
+_MEANS: Final = {shape.name: f"{shape.mean:g}" for shape in SHAPES}
+
+
+def _short(identifier: str) -> str:
+    """``air:temperature`` of ``urn:ogc:def:parameter:x-thalweg:1.0:air:temperature``."""
+    return identifier.split(":1.0:", 1)[-1]
+
+
+def _fields(properties: tuple[str, ...]) -> str:
+    return "".join(
+        f'<swe:field name="{_short(p).replace(":", "-")}"><swe:Quantity definition="{p}">'
+        f'<swe:uom code="{_UNITS.get(_short(p), "1")}"/></swe:Quantity></swe:field>'
+        for p in properties
     )
-    values = ",".join(f"{s.mean:g}" for s in shapes)
+
+
+def _phenomenon(properties: tuple[str, ...]) -> str:
+    components = "".join(f'<swe:component xlink:href="{p}"/>' for p in properties)
     return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        '<sos:InsertObservation service="SOS" version="1.0.0" xmlns:sos="http://www.opengis.net/sos/1.0" '
-        'xmlns:om="http://www.opengis.net/om/1.0" xmlns:swe="http://www.opengis.net/swe/1.0.1" '
-        'xmlns:gml="http://www.opengis.net/gml" xmlns:xlink="http://www.w3.org/1999/xlink">'
-        "<sos:AssignedSensorId>urn:ogc:def:sensor:x-thalweg:1.0:@NAME@</sos:AssignedSensorId>"
-        f"<om:Observation><om:samplingTime><gml:TimePeriod><gml:beginPosition>@TIME@</gml:beginPosition>"
-        "<gml:endPosition>@TIME@</gml:endPosition></gml:TimePeriod></om:samplingTime>"
-        f'<om:procedure xlink:href="{URN}@NAME@"/>'
-        f'<om:observedProperty><swe:CompositePhenomenon gml:id="comp" dimension="{len(shapes) + 1}">'
+        f'<om:observedProperty><swe:CompositePhenomenon gml:id="comp" dimension="{len(properties) + 1}">'
         "<gml:name>timeSeriesOfObservations</gml:name>"
         '<swe:component xlink:href="urn:ogc:def:parameter:x-istsos:1.0:time:iso8601"/>'
         f"{components}</swe:CompositePhenomenon></om:observedProperty>"
-        '<om:featureOfInterest xlink:href="urn:ogc:def:feature:x-thalweg:1.0:Point:@NAME@"/>'
-        "<om:result><swe:DataArray><swe:elementCount><swe:Count><swe:value>1</swe:value></swe:Count>"
-        '</swe:elementCount><swe:elementType name="SimpleDataArray"><swe:DataRecord '
-        'definition="urn:ogc:def:dataType:x-istsos:1.0:timeSeries"><swe:field name="Time">'
-        '<swe:Time definition="urn:ogc:def:parameter:x-istsos:1.0:time:iso8601"/></swe:field>'
-        f"{fields}</swe:DataRecord></swe:elementType><swe:encoding>"
-        '<swe:TextBlock tokenSeparator="," blockSeparator="@" decimalSeparator="."/></swe:encoding>'
-        f"<swe:values>@TIME@,{values}</swe:values></swe:DataArray></om:result></om:Observation>"
-        "</sos:InsertObservation>"
     )
 
 
-def measure_insert(
-    stores: dict[str, Path],
-    network: Network,
-    password: str,
-    begin_us: int,
-    connections: tuple[int, ...],
-    seconds: int,
-    rounds: int,
-    workers: int,
-) -> dict[str, Any]:
-    """Durable inserts of one row with all properties, alternating between the named stores (same procedures).
+def insertion(service: Service, sensor: Sensor, *, assigned: str = "", feature: str = "") -> Request:
+    """InsertObservation 1.0.0 of one row with all properties, with the marks of a template for name and time.
 
-    begin_us  after all that the stores hold
+    assigned  AssignedSensorId; empty: the procedure's identifier
     """
-    auth = "Basic " + base64.b64encode(f"{USER}:{password}".encode()).decode()
-    body = insert_body(network)
-    results: dict[str, list[dict[str, Any]]] = {name: [] for name in stores}
-    base = begin_us // 1_000_000
-    with tempfile.TemporaryDirectory() as folder:
-        for round_number in range(rounds):
-            for count in connections:
-                for name, path in stores.items():
-                    with tools.thalweg(path, workers=workers) as url:
-                        # Signing in costs a hashing once a minute in each worker; that is measured elsewhere.
-                        signed_in = {"Authorization": auth}
-                        for _ in range(8 * workers):
-                            tools.fetch(f"{url}/sos?service=SOS&request=GetCapabilities", headers=signed_in)
-                        lua = Path(folder) / "insert.lua"
-                        # Every run inserts at times of its own, after all that went before.
-                        base += 1_000_000 * seconds
-                        lua.write_text(
-                            _INSERT_SCRIPT.format(
-                                body=body, step=600, procedures=network.procedures, auth=auth, base=base,
-                                name=network.name,
-                            )
-                        )  # fmt: skip
-                        load = tools.wrk(url, count, seconds, lua)
-                        results[name].append({"round": round_number, **asdict(load)})
-    return {"body_bytes": len(body), "stores": results}
+    values = ",".join(_MEANS.get(_short(p), "1") for p in sensor.properties)
+    body = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<sos:InsertObservation service="SOS" version="1.0.0" {_NAMESPACES}>'
+        f"<sos:AssignedSensorId>{assigned or sensor.procedure}</sos:AssignedSensorId>"
+        f"<om:Observation><om:samplingTime><gml:TimePeriod><gml:beginPosition>{TIME}</gml:beginPosition>"
+        f"<gml:endPosition>{TIME}</gml:endPosition></gml:TimePeriod></om:samplingTime>"
+        f'<om:procedure xlink:href="{sensor.procedure}"/>{_phenomenon(sensor.properties)}'
+        f'<om:featureOfInterest xlink:href="{feature or feature_of(sensor)}"/>'
+        "<om:result><swe:DataArray><swe:elementCount><swe:Count><swe:value>1</swe:value></swe:Count>"
+        '</swe:elementCount><swe:elementType name="SimpleDataArray"><swe:DataRecord '
+        f'definition="urn:ogc:def:dataType:x-istsos:1.0:timeSeries">{_TIME_FIELD}{_fields(sensor.properties)}'
+        "</swe:DataRecord></swe:elementType><swe:encoding>"
+        '<swe:TextBlock tokenSeparator="," blockSeparator="@" decimalSeparator="."/></swe:encoding>'
+        f"<swe:values>{TIME},{values}</swe:values></swe:DataArray></om:result></om:Observation>"
+        "</sos:InsertObservation>"
+    )
+    headers = service.writing | {"Content-Type": "text/xml"}
+    return Request(IO, service.path.rstrip("?&"), "POST", headers, body.encode(), check)
+
+
+def feature_of(sensor: Sensor) -> str:
+    """The feature of interest that networks made here have; see ``networks.registration``."""
+    return sensor.procedure.replace(":procedure:", ":feature:").removesuffix(sensor.name) + f"Point:{sensor.name}"
+
+
+def registering(service: Service, sensor: Sensor) -> Request:
+    """RegisterSensor 1.0.0 of a sensor that the service does not know yet."""
+    body = (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<sos:RegisterSensor service="SOS" version="1.0.0" {_NAMESPACES}>'
+        f'<sos:SensorDescription><sml:System gml:id="{sensor.name}"><gml:name>{sensor.name}</gml:name>'
+        '<sml:outputs><sml:OutputList><sml:output name="output data"><swe:DataRecord>'
+        f"{_TIME_FIELD}{_fields(sensor.properties)}</swe:DataRecord></sml:output></sml:OutputList></sml:outputs>"
+        "</sml:System></sos:SensorDescription><sos:ObservationTemplate><om:Observation><om:samplingTime/>"
+        f'<om:procedure xlink:href="{sensor.procedure}"/>{_phenomenon(sensor.properties)}'
+        f'<om:featureOfInterest xlink:href="{feature_of(sensor)}"><gml:Point srsName="EPSG:4326">'
+        "<gml:coordinates>8.91,46.38,320</gml:coordinates></gml:Point></om:featureOfInterest><om:result/>"
+        "</om:Observation></sos:ObservationTemplate></sos:RegisterSensor>"
+    )
+    headers = service.writing | {"Content-Type": "text/xml"}
+    return Request(RS, service.path.rstrip("?&"), "POST", headers, body.encode(), check)
+
+
+def assigned_id(body: bytes) -> str:
+    """The id in the answer to RegisterSensor. Raises BenchError if there is none."""
+    found = re.search(rb"AssignedSensorId>\s*([^<\s]+)\s*<", body)
+    if found is None:
+        raise BenchError(f"The answer to RegisterSensor has no id: {body[:200].decode(errors='replace')}")
+    return found[1].decode()
+
+
+def inserts(service: Service, base_us: int, step_s: int) -> Template:
+    """Inserts of one row at each sensor in turn, all of one form; times go on from ``base_us``.
+
+    raises  BenchError if the sensors are not of one form
+    """
+    first = service.sensors[0]
+    names = tuple(sensor.name for sensor in service.sensors)
+    for sensor in service.sensors:
+        if sensor.properties != first.properties or sensor.procedure.removesuffix(sensor.name) != (
+            first.procedure.removesuffix(first.name)
+        ):
+            raise BenchError("The sensors have different properties or kinds of identifier; inserts need one form.")
+    marked = Sensor(first.procedure.removesuffix(first.name) + NAME, "", first.properties, first.begin_us, first.end_us)
+    return Template(insertion(service, marked), names, base_us // 1_000_000, step_s)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomPeriods:
+    """GetObservation of random sensors and times, the same ones for the same seed."""
+
+    service: Service
+    period_us: int
+    seed: int
+    quality: bool = False
+    response_format: str = ""
+
+    def stream(self) -> Iterator[Request]:
+        rng = random.Random(self.seed)
+        while True:
+            yield self.service.random_observations(
+                rng, self.period_us, quality=self.quality, response_format=self.response_format
+            )

@@ -1,189 +1,307 @@
-"""``thalweg bench``: fill a network, measure, write the figures down."""
+"""``thalweg bench``: fill, measure, report, compare. What is done is in ``thalweg.bench``."""
 
 from __future__ import annotations
 
-import json
+import functools
 import os
-import platform
-import secrets
-import shutil
-import subprocess
 import time
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-PROFILES = {
-    "sos-day": "GetObservation of a random day of a random procedure, beside nginx serving the same bytes",
-    "sos-handler": "the SOS door's own time for that request, without HTTP",
-    "sos-insert": "durable InsertObservation on an empty store and on the filled one",
-}
+if TYPE_CHECKING:
+    from thalweg.bench.run import RunOptions
+
+CREDENTIALS = "THALWEG_BENCH_CREDENTIALS"
+TOKEN = "THALWEG_BENCH_TOKEN"  # noqa: S105 (the name of a variable)
 
 
-@click.group()
+class _Bench(click.Group):
+    """What stops a measurement is told in a line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from thalweg.bench.errors import BenchError
+
+        try:
+            return super().invoke(ctx)
+        except BenchError as error:
+            raise click.ClickException(str(error)) from None
+
+
+@click.group(cls=_Bench)
 def bench() -> None:
-    """Measure this server on made networks of the SOS performance study."""
+    """Repeat the four performance studies on this server or any other, and report.
+
+    Needs the packages of the extra "bench" (pip install 'thalweg[bench]'), and for rates wrk and nginx.
+    """
 
 
 @bench.command("list")
 def list_profiles() -> None:
     """List networks and profiles."""
+    from thalweg.bench.layers import LAYERS
     from thalweg.bench.networks import NETWORKS
+    from thalweg.bench.profiles import PROFILES
 
     for network in NETWORKS.values():
         click.echo(
-            f"network {network.name}  {network.procedures} procedures x {network.properties} properties, "
-            f"{network.rows} rows each, {network.values / 1e6:,.1f} M values"
+            f"data     {network.name:22} {network.procedures:,} procedures x {network.properties} properties, "
+            f"{network.rows:,} rows each, {network.values / 1e6:,.1f} M values"
         )
-    for name, text in PROFILES.items():
-        click.echo(f"profile {name:12} {text}")
+    for layer, kind in LAYERS.items():
+        click.echo(f"data     {layer:22} a layer of {kind} features")
+    for profile in PROFILES.values():
+        click.echo(f"profile  {profile.name:22} {profile.title}")
 
 
-def _folder_store(folder: Path, network: str, scale: float) -> Path:
-    return folder / f"{network.lower()}-{scale:g}.sqlite"
+_FOLDER = click.option(
+    "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path("thalweg-bench"), show_default=True,
+    help="Where stores and results are kept.",
+)  # fmt: skip
 
 
 @bench.command()
-@click.argument("network", type=click.Choice(["A", "B", "C"], case_sensitive=False))
-@click.option("--scale", default=1.0, show_default=True, help="Part of the history that is made, 1 for all.")
-@click.option("--folder", type=click.Path(path_type=Path), default=Path("thalweg-bench"), show_default=True)
-def fill(network: str, scale: float, folder: Path) -> None:
-    """Load NETWORK (A, B or C) into a store of its own through the bulk path."""
-    from thalweg import app
-    from thalweg.bench.networks import NETWORKS
-    from thalweg.bench.sos import fill as fill_network
+@click.argument("data", type=click.Choice(["A", "B", "C", "osm_mainroads", "osm_places"], case_sensitive=False))
+@click.option("--scale", default=1.0, show_default=True, type=click.FloatRange(0, 1, min_open=True),
+              help="Networks: part of the history that is made.")  # fmt: skip
+@click.option(
+    "--processes", type=click.IntRange(1, 64), help="That make values and encode.  [default: cores, at most 2]"
+)
+@click.option(
+    "--features", default=8000, show_default=True, type=click.IntRange(1, 10_000_000), help="Layers: how many."
+)
+@click.option("--source", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="Layers: GeoJSON file that is repeated.  [default: made features]")  # fmt: skip
+@_FOLDER
+def fill(data: str, scale: float, processes: int | None, features: int, source: Path | None, folder: Path) -> None:
+    """Load DATA, a network or a layer, for the profiles that need it.
+
+    A load that was interrupted goes on when it is run again; a filled network is left as it is.
+    """
     from thalweg.cli.progress import progress
 
-    chosen = NETWORKS[network.upper()].scaled(scale)
-    path = _folder_store(folder, network, scale)
-    folder.mkdir(parents=True, exist_ok=True)
-    store = app.open_store(f"sqlite:///{path}")
-    start = time.perf_counter()
-    try:
-        with progress(f"network {chosen.name}", total=chosen.values, unit="values") as advance:
-            values = fill_network(store, chosen, advance)
-        seconds = time.perf_counter() - start
-    finally:
-        store.close()
-    # Closed, the store is one file: nothing waits in its log.
-    size = path.stat().st_size
+    if data.upper() not in ("A", "B", "C"):
+        _fill_layer(data.lower(), features, source, folder)
+        return
+    from thalweg.bench import fill as filling
+    from thalweg.bench.networks import NETWORKS
+
+    network = NETWORKS[data.upper()].scaled(scale)
+    path = filling.store_path(folder, network.name, scale)
+    many = processes or min(2, os.cpu_count() or 1)
+    with progress(f"network {network.name}", total=network.values, unit="values") as advance:
+        filled = filling.fill(path, network, processes=many, advance=advance)
     click.echo(
-        f"{path}: {values:,} values in {seconds:.1f} s ({values / seconds / 1e6:.1f} M/s), "
-        f"{size / 1e6:.1f} MB, {size / max(values, 1):.3f} bytes per value"
+        f"{path}: {filled.values:,} values in {filled.seconds:.1f} s "
+        f"({filled.values / filled.seconds / 1e6:.1f} M/s), {filled.size_bytes / 1e6:.1f} MB, "
+        f"{filled.size_bytes / filled.values:.3f} bytes per value"
     )
 
 
-@bench.command()
-@click.argument("profile", type=click.Choice(sorted(PROFILES)))
-@click.option("--network", type=click.Choice(["A", "B", "C"], case_sensitive=False), default="A", show_default=True)
-@click.option("--scale", default=1.0, show_default=True)
-@click.option("--folder", type=click.Path(path_type=Path), default=Path("thalweg-bench"), show_default=True)
-@click.option("--connections", default="16,64", show_default=True)
-@click.option("--seconds", default=4, show_default=True, help="Length of one run.")
-@click.option("--rounds", default=3, show_default=True)
-@click.option("--workers", default=2, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Write the figures to this JSON file too.")
-def run(
-    profile: str, network: str, scale: float, folder: Path, connections: str, seconds: int, rounds: int, workers: int,
-    out: Path | None,
-) -> None:  # fmt: skip
-    """Run PROFILE on a network made by ``thalweg bench fill``."""
-    from thalweg.bench import sos
-    from thalweg.bench.networks import NETWORKS
+def _fill_layer(layer: str, features: int, source: Path | None, folder: Path) -> None:
+    import subprocess
+    import sys
 
-    chosen = NETWORKS[network.upper()].scaled(scale)
-    store = _folder_store(folder, network, scale)
-    if not store.exists():
-        raise click.ClickException(f"{store} is not there; run: thalweg bench fill {network} --scale {scale:g}")
-    counts = tuple(int(c) for c in connections.split(","))
-    result: dict[str, Any]
-    if profile == "sos-day":
-        result = sos.measure_day(store, chosen, counts, seconds, rounds, workers)
-        click.echo(f"{result['bytes']} bytes an answer")
-        for row in result["rows"]:
-            runs = [pair["thalweg"] for pair in row["runs"]]
-            by_share = sorted(row["runs"], key=lambda pair: pair["thalweg"]["rate"] / pair["nginx"]["rate"])
-            ours, limit = by_share[len(runs) // 2]["thalweg"], by_share[len(runs) // 2]["nginx"]
-            click.echo(
-                f"c={row['connections']:3}  share of nginx {row['share_of_nginx']:.3f} "
-                f"({min(row['shares']):.3f}-{max(row['shares']):.3f})  "
-                f"{ours['rate']:,.0f}/s of {limit['rate']:,.0f}/s  "
-                f"p50 {ours['p50_ms']:.2f} p99 {ours['p99_ms']:.2f} ms"
-                + ("  FAILURES" if any(run["bad_status"] or run["socket_errors"] for run in runs) else "")
-            )
-    elif profile == "sos-handler":
-        result = sos.measure_handler(store, chosen)
-        click.echo(
-            f"handler p50 {result['p50_us']:.0f} us, p99 {result['p99_us']:.0f} us, {result['mean_bytes']:.0f} bytes"
-        )
-    else:
-        result = _insert(store, chosen, folder, counts, seconds, rounds, workers)
-        for name, loads in result["stores"].items():
-            for load in loads:
-                click.echo(
-                    f"{name:5} round {load['round']} c={load['connections']:3}  {load['rate']:,.0f}/s  "
-                    f"p50 {load['p50_ms']:.2f} p99 {load['p99_ms']:.2f} max {load['max_ms']:.1f} ms"
-                    + ("  FAILURES" if load["bad_status"] or load["socket_errors"] else "")
-                )
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(_context(profile, store) | result, indent=1) + "\n")
+    from thalweg.bench import layers
+    from thalweg.cli.load import load
+    from thalweg.cli.progress import progress
+
+    if "features" not in load.commands:
+        raise click.ClickException("This Thalweg has no 'thalweg load features', so it has no layers to measure.")
+    file = folder / f"{layer}.geojson"
+    with progress(layer, total=features, unit="features") as advance:
+        layers.write(file, layer, features, source, advance)
+    start = time.perf_counter()
+    command = [
+        sys.executable, "-m", "thalweg", "load", "features", str(file), "--layer", layer, "--if-exists", "replace",
+        "--store", f"sqlite:///{folder / 'layers.sqlite'}",
+    ]  # fmt: skip
+    if subprocess.run(command, check=False).returncode:
+        raise click.ClickException(f"{file} could not be loaded.")
+    click.echo(f"{layer}: {features:,} features loaded in {time.perf_counter() - start:.1f} s")
 
 
-def _insert(
-    store: Path, network: Any, folder: Path, counts: tuple[int, ...], seconds: int, rounds: int, workers: int
-) -> dict[str, Any]:
-    """Make an empty store with the same procedures, give both a writer's account, and measure alternately."""
-    from thalweg import app
-    from thalweg.bench import sos
-    from thalweg.bench.networks import registration
-    from thalweg.domain.access import Role
-    from thalweg.domain.catalogue import DEFAULT_WORKSPACE
-    from thalweg.settings import Settings
+def _numbers(kind: type) -> Callable[[click.Context, click.Parameter, str], tuple[Any, ...]]:
+    """A list of positive numbers with commas."""
 
-    password = secrets.token_urlsafe(16)
-    empty = folder / f"empty-{secrets.token_hex(4)}.sqlite"
-    begin_us = network.end_us
-    for path in (empty, store):
-        application = app.build(Settings(store=f"sqlite:///{path}"))
+    def read(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[Any, ...]:
         try:
-            if path is empty:
-                workspace_id = application.store.workspaces()[DEFAULT_WORKSPACE].id
-                for index in range(network.procedures):
-                    application.store.register_procedure(workspace_id, registration(network, index)).result()
-            workspace_id = application.store.workspaces()[DEFAULT_WORKSPACE].id
-            for extent in application.store.extents(workspace_id).values():
-                begin_us = max(begin_us, extent.end_us or begin_us)
-            application.services.access.set_password(sos.USER, password, role=Role.DATA_MANAGER)
-        finally:
-            application.close()
-    try:
-        return sos.measure_insert(
-            {"empty": empty, "full": store}, network, password, begin_us, counts, seconds, rounds, workers
+            found = tuple(kind(part) for part in text.split(",") if part)
+        except ValueError:
+            raise click.BadParameter(f"'{text}' is no list of numbers with commas between.") from None
+        if any(number <= 0 for number in found):
+            raise click.BadParameter("numbers must be above 0.")
+        return found
+
+    return read
+
+
+def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = dict(part.partition("=")[::2] for part in given)
+    if not all(pairs.values()):
+        raise click.BadParameter("write NAME=VALUE.")
+    return pairs
+
+
+_OPTIONS = (
+    click.option("--network", type=click.Choice(["A", "B", "C"], case_sensitive=False), default="A", show_default=True,
+                 help="SOS: on which network; for a peer, what it holds."),
+    click.option("--scale", default=1.0, show_default=True, help="SOS: of the network's history, as filled."),
+    click.option("--users", default="", callback=_numbers(int), metavar="N,…", help="Users at once, a phase for each."),
+    click.option("--connections", default="", callback=_numbers(int), metavar="N,…", help="Connections at once."),
+    click.option("--rates", default="", callback=_numbers(float), metavar="N,…", help="Requests due a second."),
+    click.option("--requests", default=0, help="How many, where a profile counts them.  [default: the profile's]"),
+    click.option("--seconds", type=click.FloatRange(0, 86_400, min_open=True), help="Length of a phase."),
+    click.option("--ramp", "ramp_s", type=click.FloatRange(0, 3600), help="Seconds over which users come."),
+    click.option("--think", "think_s", default="", callback=_numbers(float), metavar="A,B",
+                 help="Shortest and longest pause of a user, seconds."),
+    click.option("--rounds", type=click.IntRange(1, 100), help="How often each is measured, by turns."),
+    click.option("--timeout", "timeout_s", default=60.0, show_default=True, help="Seconds to wait for an answer."),
+    click.option("--producers/--no-producers", default=True, show_default=True,
+                 help="SOS users: with sensors that insert."),
+    click.option("--producer-every", "producer_s", type=float, metavar="S",
+                 help="Seconds between a producer's inserts."),
+    click.option("--driver", type=click.Choice(["wrk", "own"]), default="wrk", show_default=True,
+                 help="Of loads without pause; 'own' reads and judges each answer."),
+    click.option("--sos-version", type=click.Choice(["1.0.0", "2.0.0"]), default="1.0.0", show_default=True),
+    click.option("--resource", default="", metavar="ID", help="DataStore: an existing table, taken as it is."),
+    click.option("--rows", default=0, help="DataStore: rows of the table that is made.  [default: the profile's]"),
+    click.option("--members", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+                 help="LDES: file of members, the study's template or N-Quads.  [default: made ones]"),
+    click.option("--workers", default=2, show_default=True, help="Processes of the Thalweg that is started."),
+    click.option("--setting", "settings", multiple=True, callback=_pairs, metavar="NAME=VALUE",
+                 help="Of the Thalweg that is started; repeatable."),
+    click.option("--cold", is_flag=True, help="Drop the store from the page cache, and do not warm up."),
+    click.option("--server-pid", "pid", default=0, metavar="PID", help="A peer's process here, to be watched."),
+    click.option("--seed", default=7, show_default=True),
+    _FOLDER,
+)  # fmt: skip
+
+
+def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapped(profile: str, out: Path | None, **given: Any) -> Any:
+        from thalweg.bench.run import RunOptions
+        from thalweg.bench.workloads import Options
+
+        name, _, password = os.environ.get(CREDENTIALS, "").partition(":")
+        own = {key: given.pop(key) for key in ("base", "change") if key in given}
+        work = Options(
+            given.pop("sos_version"), given.pop("resource"), given.pop("rows"), given.pop("members"), given.pop("seed")
         )
-    finally:
-        for leftover in folder.glob(f"{empty.name}*"):
-            leftover.unlink()
+        options = RunOptions(
+            network=given.pop("network").upper(), own_driver=given.pop("driver") == "own", work=work,
+            credentials=(name, password) if name else None, token=os.environ.get(TOKEN, ""), **given,
+        )  # fmt: skip
+        return function(profile, options, out, **own)
+
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
 
 
-def _context(profile: str, store: Path) -> dict[str, Any]:
-    """What a reader needs to trust the figures."""
-    import thalweg
+@bench.command()
+@click.argument("profile")
+@click.option("--target", "url", default="", metavar="URL",
+              help="Address of any server of that protocol.  [default: this Thalweg, started here]")  # fmt: skip
+@click.option("--commit", default="", metavar="REV", help="Start that commit of this repository instead.")
+@click.option("--name", default="", help="What the report calls the target.")
+@click.option("--jtl", type=click.Path(path_type=Path, dir_okay=False), help="Write each request as JMeter does, too.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
+              help="File of figures (JSON).  [default: in the folder's results]")  # fmt: skip
+@_with_options
+def run(profile: str, options: RunOptions, out: Path | None) -> None:
+    """Run PROFILE (see "thalweg bench list") and keep its figures.
 
-    commit = ""
-    git = shutil.which("git")
-    if git is not None:
-        commit = subprocess.run(
-            [git, "rev-parse", "--short", "HEAD"],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=Path(__file__).parent,
-        ).stdout.strip()
-    return {
-        "profile": profile, "at": datetime.now(UTC).isoformat(timespec="seconds"), "thalweg": thalweg.__version__,
-        "commit": commit, "python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count(),
-        "store_bytes": store.stat().st_size,
-    }  # fmt: skip
+    A peer's credentials are taken from THALWEG_BENCH_CREDENTIALS (name:password) or THALWEG_BENCH_TOKEN. An interrupted
+    run keeps what it has, marked partial.
+    """
+    from thalweg.bench.results import Result
+    from thalweg.bench.run import run as measure
+    from thalweg.bench.session import default_file, measuring
+
+    chosen = _profile(profile)
+    file = out or default_file(options.folder, profile)
+    result = Result({"kind": "run"}, file)
+    with measuring(result):
+        measure(chosen, options, result, click.echo)
+    _kept(file, result.data["failures"])
+
+
+@bench.command()
+@click.argument("profile")
+@click.option("--base", required=True, metavar="SIDE", help="checkout, commit:REV or a URL.")
+@click.option("--change", default="checkout", show_default=True, metavar="SIDE", help="The same.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False),
+              help="File of figures (JSON).  [default: in the folder's results]")  # fmt: skip
+@_with_options
+def compare(profile: str, options: RunOptions, out: Path | None, base: str, change: str) -> None:
+    """Measure two servers or commits by turns, five rounds, and give the ratio change : base with its spread.
+
+    First both are asked the same, and what they answer is decoded and has to be equal.
+    """
+    from thalweg.bench.compare import compare as measure
+    from thalweg.bench.results import Result
+    from thalweg.bench.session import default_file, measuring
+
+    chosen = _profile(profile)
+    file = out or default_file(options.folder, f"{profile}-compared")
+    result = Result({"kind": "comparison"}, file)
+    with measuring(result):
+        measure(chosen, base, change, options, result, click.echo)
+    _kept(file, result.data["failures"])
+
+
+@bench.command()
+@click.argument("results", nargs=-1, required=True, metavar="RESULT…", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--html", "html_file", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with plots.")
+@click.option("--markdown", "markdown_file", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write Markdown.  [default: shown, unless --html is given]")  # fmt: skip
+def report(results: tuple[Path, ...], html_file: Path | None, markdown_file: Path | None) -> None:
+    """Tables and plots of RESULT files, the studies' own figures beside. The page needs nothing beside itself."""
+    from thalweg.bench.report.write import html, markdown
+    from thalweg.bench.results import read
+
+    runs = [read(file) for file in results]
+    for file, text in ((html_file, html), (markdown_file, markdown)):
+        if file is not None:
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text(runs), "utf-8")
+            except OSError as error:
+                raise click.ClickException(f"{file} cannot be written: {error.strerror}.") from None
+            click.echo(f"{file} written", err=True)
+    if html_file is None and markdown_file is None:
+        click.echo(markdown(runs), nl=False)
+
+
+@bench.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--target", "url", required=True, metavar="URL", help="Address of an SOS 1.0.0, to read its network.")
+@click.option("--network", type=click.Choice(["A", "B", "C"], case_sensitive=False), default="A", show_default=True)
+def locustfile(file: Path, url: str, network: str) -> None:
+    """Write the SOS study's consumers as a FILE for Locust."""
+    from thalweg.bench.locustfile import locustfile as text_of
+    from thalweg.bench.run import origin_url
+    from thalweg.bench.sos import discover
+    from thalweg.bench.targets import peer
+
+    service = discover(peer(url))
+    file.write_text(text_of(service, network.upper(), origin_url(url)), "utf-8")
+    click.echo(f"{file} written; run: locust -f {file} --host {origin_url(url)} --users 100")
+
+
+def _profile(name: str) -> Any:
+    from thalweg.bench.profiles import PROFILES
+
+    if name not in PROFILES:
+        raise click.ClickException(f"There is no profile '{name}'; there are: {', '.join(PROFILES)}.")
+    return PROFILES[name]
+
+
+def _kept(file: Path, failed: int) -> None:
+    if failed:
+        click.echo(f"{failed} requests FAILED: these figures say nothing about speed.")
+    click.echo(f"Figures: {file}. Report: thalweg bench report {file}")

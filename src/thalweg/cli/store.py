@@ -132,11 +132,16 @@ def info(as_json: bool, settings: Settings) -> None:
         ("bytes", f"{found.size_bytes:,}{per_value}"),
         ("workspaces", f"{found.workspaces:,}"),
         ("procedures", f"{found.procedures:,}"),
+        ("layers", f"{found.layers:,}"),
+        ("features", f"{found.features:,}"),
         ("tracks", f"{found.tracks:,}"),
         ("rows", f"{found.rows:,}"),
         ("values", f"{found.values:,}"),
         ("chunks", f"{found.chunks:,}"),
         ("rows in the tail", f"{found.tail_rows:,}"),
+        ("event streams", f"{found.event_streams:,}"),
+        ("members", f"{found.members:,}"),
+        ("views", f"{found.views:,}"),
     ]
     lines += [(f"bytes of {part}", f"{size:,}") for part, size in sorted(found.bytes_per_part.items())]
     width = max(len(name) for name, _ in lines)

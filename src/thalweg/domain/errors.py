@@ -53,6 +53,18 @@ class AlreadyExists(ThalwegError):
         super().__init__(message, parameter=parameter)
 
 
+class VersionConflict(ThalwegError):
+    """A feature has another version than the caller took it to have: somebody else has changed it meanwhile."""
+
+
+class FeatureLocked(ThalwegError):
+    """Features are held by a lock that the caller does not name, or cannot all be locked."""
+
+
+class LockExpired(ThalwegError):
+    """The lock that the caller names has run out."""
+
+
 class Unauthenticated(ThalwegError):
     """No credentials where some are needed, or bad ones."""
 
@@ -80,8 +92,13 @@ class StoreUnavailable(ThalwegError):
         self.retry_after_s = retry_after_s
 
 
-class TooManyTries(StoreUnavailable):
-    """Passwords were tried too often. Where a door knows no better it is a 503 with a time to wait, else a 429."""
+class TooManyRequests(StoreUnavailable):
+    """The client asks for more at once than one client may. It is to wait, as where the store is unavailable; doors
+    say it in the same form, with 429 in place of 503."""
+
+
+class TooManyTries(TooManyRequests):
+    """Passwords were tried too often."""
 
 
 class DamagedData(ThalwegError):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -35,8 +36,10 @@ from thalweg.domain.catalogue import (
     Unit,
     Workspace,
 )
+from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
 from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.streams import StreamStore
 from thalweg.domain.tables import TableStore
 from thalweg.domain.time import ALL_TIME, Interval
 
@@ -314,7 +317,7 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
     """Sizes for operators. ``bytes_per_part`` sums the encoded parts of all chunks by kind of part
-    (``times``, ``quality``, ``position``, ``property <identifier>``)."""
+    (``times``, ``quality``, ``position``, ``property <identifier>``) and the members of event streams (``members``)."""
 
     url: str
     epoch: str
@@ -322,12 +325,17 @@ class StoreInfo:
     size_bytes: int
     workspaces: int
     procedures: int
+    layers: int
+    features: int
     tracks: int
     rows: int
     values: int
     chunks: int
     tail_rows: int
     bytes_per_part: dict[str, int]
+    event_streams: int = 0
+    members: int = 0
+    views: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +351,8 @@ class StoreFigures:
     rows: int
     tail_rows: int
     procedures: int
+    layers: int
+    features: int
     size_bytes: int
     log_bytes: int
     free_bytes: int
@@ -384,6 +394,10 @@ class MaintenanceStore(Protocol):
         """
         ...
 
+    def leads(self) -> bool:
+        """Whether this process does the store's background work: it holds the lease for it, or gets it now."""
+        ...
+
     def maintain(self) -> None:
         """One round of background work, if this process holds or gets the lease for it: seal what is due,
         checkpoint. Called about once a second by each process."""
@@ -394,5 +408,13 @@ class MaintenanceStore(Protocol):
         ...
 
 
-class Store(CatalogueStore, ObservationStore, TableStore, AccessStore, MaintenanceStore, Protocol):
+class Store(
+    CatalogueStore, ObservationStore, FeatureStore, TableStore, StreamStore, AccessStore, MaintenanceStore, Protocol
+):
     """All that a back end does."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """For many short calls of one thread that take some milliseconds together; never for a wait. What they read
+        is the state at the first of these reads or a later one, and what several would find out anew is found out
+        once; what they write is begun at the end, so that it shares a commit. Never raises itself."""
+        ...

@@ -36,6 +36,8 @@ class Door(Generic[S]):
     operations    every operation the door has, by the name that ``operation`` gives, with what the caller has to be
                   permitted to do; ``handle`` goes by the same table
     credentials   how its clients say who they are
+    allowed       the methods that the resource of a request takes, of those of the door; None: all of them. Told in
+                  answer to OPTIONS
     roots         first path parts that it answers at instead of its name, without any workspace before them: paths
                   that its clients take for granted. ``Request.path`` is then the whole path, and ``base_url`` the
                   server's
@@ -49,4 +51,5 @@ class Door(Generic[S]):
     operations: Mapping[str, Action]
     conformance: tuple[str, ...] = ()
     credentials: Credentials = Credentials.STANDARD
+    allowed: Callable[[Request], tuple[str, ...]] | None = None
     roots: tuple[str, ...] = ()

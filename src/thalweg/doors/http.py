@@ -20,7 +20,7 @@ class Request:
     workspace  the workspace's name, from the URL
     base_url   the door's own public address without trailing slash (``https://example.org/sos``), made from the
                setting ``public_url``, never from the Host header
-    address    of the client, as far as it is known
+    address    it came from, behind trusted proxies the one that they name
     """
 
     method: str
@@ -50,12 +50,13 @@ class Request:
 class Response:
     """One HTTP response.
 
-    body     bytes, or an iterator of bytes that is pulled as the client reads; its first item is ready before the
-             status line goes out, so that a failure until then can still be an error document
+    body     bytes, or pieces of them that lie ready (a tuple or list, sent one after the other without being joined),
+             or an iterator of bytes that is pulled as the client reads; its first item is ready before the status line
+             goes out, so that a failure until then can still be an error document
     etag     strong validator with its quotes, or empty; the server answers 304 by it
     """
 
-    body: bytes | Iterator[bytes]
+    body: bytes | tuple[bytes, ...] | list[bytes] | Iterator[bytes]
     content_type: str
     status: int = 200
     headers: list[tuple[str, str]] = field(default_factory=list)

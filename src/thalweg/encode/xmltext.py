@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from thalweg.domain.xmlnames import NOT_NAME, NOT_START, is_ncname
+
 # Everything outside the production Char of XML 1.0; lone surrogates cannot be written in UTF-8 at all.
 _ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ELEMENT: Final = re.compile("[&<>\r]|" + _ILLEGAL.pattern)
@@ -20,8 +22,7 @@ _ENTITIES: Final = {
     "\r": "&#13;",
 }
 
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*", re.ASCII)
-_NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9._-]|_(?=x[0-9A-Fa-f]+_)", re.ASCII)
+_NOT_IN_NAME: Final = re.compile(f"{NOT_NAME.pattern}|_(?=x[0-9A-Fa-f]+_)")
 
 
 def legal(text: str) -> str:
@@ -49,16 +50,16 @@ def _replace(match: re.Match[str]) -> str:
 def ncname(text: str) -> str:
     """A valid xs:ID and xs:NCName for any text, the same one each time, different ones for different texts.
 
-    A name of ASCII letters, digits, ``.``, ``-`` and ``_`` that begins with a letter or ``_`` is its own; any other
-    character becomes ``_xHEX_``, and so does a ``_`` that would look like the begin of such a group. Two texts that
-    differ only in characters that XML forbids give different names, too.
+    A name that XML takes, letters of all scripts among it, is its own; any other character becomes ``_xHEX_``, and so
+    does a ``_`` that would look like the begin of such a group. Two texts that differ only in characters that XML
+    forbids give different names, too.
     """
-    if _PLAIN_NAME.fullmatch(text) and "_x" not in text:
+    if is_ncname(text) and "_x" not in text:
         return text
     name = _NOT_IN_NAME.sub(_hex, text)
     if not name:
         return "_x5F_"  # no other text gives this: a lone "_" is its own name
-    return name if name[0].isalpha() or name[0] == "_" else f"_x{ord(name[0]):X}_{name[1:]}"
+    return f"_x{ord(name[0]):X}_{name[1:]}" if NOT_START.match(name) else name
 
 
 def _hex(match: re.Match[str]) -> str:

@@ -146,6 +146,8 @@ def parse_mapping(document: Mapping[str, Any], where: str) -> list[FileMapping]:
     defaults = {key: value for key, value in document.items() if key != "files"}
     entries = document.get("files")
     if entries is None:
+        if not defaults.get("path", True):
+            raise InvalidParameter("path", f"{where}: 'path' must name a file or a pattern of files.")
         return [_file_mapping({"path": "*.csv*"} | defaults, where)]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InvalidParameter("files", f"{where}: 'files' must be a list of tables ([[files]]).")

@@ -23,6 +23,8 @@ from thalweg.loading.zones import ZoneClock, parse_zone
 
 LineArray = npt.NDArray[np.int64]
 
+FIELD_LIMIT: Final = 131_072
+"""Longest field of a station file, characters: Python's own limit."""
 BATCH_CELLS: Final = 1 << 20
 """Cells of a batch, times included; 11 bytes each."""
 
@@ -224,6 +226,8 @@ class StationFile:
             return [], []
         texts, numbers = self._texts(lines, first)
         try:
+            # Others in this process may have raised it: the limit is the process's.
+            csv.field_size_limit(FIELD_LIMIT)
             records = list(csv.reader(texts, delimiter=self.header.delimiter, strict=True))
         except csv.Error:
             records = []
@@ -284,6 +288,7 @@ class StationFile:
         kept: list[int] = []
         for text, number in zip(texts, numbers, strict=True):
             try:
+                csv.field_size_limit(FIELD_LIMIT)
                 record = next(csv.reader([text], delimiter=self.header.delimiter, strict=True), [])
             except csv.Error as error:
                 self._recorder.report.rows += 1

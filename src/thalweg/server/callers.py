@@ -20,12 +20,6 @@ PRIVATE: Final = ((b"vary", b"cookie"), (b"cache-control", b"private"))
 """Headers of answers to callers known by a cookie, which caches would else give to others."""
 
 
-def address_of(scope: Scope) -> str:
-    """The address of the client, as far as it is known."""
-    client = scope.get("client")
-    return str(client[0]) if client else ""
-
-
 class Callers:
     """Turns what requests send into principals. Used on the event loop; what takes long goes to ``logins``."""
 
@@ -92,13 +86,13 @@ class Callers:
                 )
         return principal
 
-    async def of_page(self, scope: Scope, request_id: str) -> Principal:
+    async def of_page(self, scope: Scope, address: str, request_id: str) -> Principal:
         """The caller of a page, whose forms prove themselves where they come from; the session's text, if that is how
         the caller is known, goes along as ``scope['session']``. Raises as ``of``."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         authorization = headers.get(b"authorization", b"").decode("latin-1")
         session = "" if authorization else self.session_in(headers.get(b"cookie", b""))
-        principal = await self._look_up(authorization, session, False, address_of(scope), request_id)
+        principal = await self._look_up(authorization, session, False, address, request_id)
         scope["session"] = session if principal.via == "session" else ""
         return principal
 

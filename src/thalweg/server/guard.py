@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import struct
 import time
 from collections import Counter
 from collections.abc import Iterable
-from ipaddress import ip_address
 from typing import Any, Final, cast
 
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from thalweg.server.contract import AsgiCallable, Receive, Scope, Send
+from thalweg.server.clients import Networks, client_of
+from thalweg.server.contract import AsgiCallable, Direct, Receive, Scope, Send
+from thalweg.server.reply import Whole
+from thalweg.server.turn import Turn
 from thalweg.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -38,9 +43,11 @@ _REFUSED_PLACES: Final = 100
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection. ``settings`` is set by ``guarded``."""
+    """One connection. ``settings`` and ``turn`` are set by ``guarded``."""
 
     settings: Settings
+    turn: Turn
+    unlimited: Networks
     by_address: Counter[str]
 
     def __init__(
@@ -62,6 +69,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self.answered_since = 0.0
         self.stalled_since = 0.0
         self.stalled_bytes = 0
+        self.is_arriving = False
+        self.arriving: RequestResponseCycle | None = None
 
     @property
     def is_between_requests(self) -> bool:
@@ -82,12 +91,12 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         if open_now > limit:
             self.app = _refusal(503, "The server has as many connections as it can serve; try again shortly.")
-        if self.client is not None and self.settings.max_connections_per_address:
-            self.address = self.client[0]
+        limit = self.settings.max_connections_per_address
+        # All connections of a proxy's clients are its own.
+        if limit and self.client is not None and not self.unlimited.holds(self.client[0]):
+            self.address = client_of(self.client[0])
             self.by_address[self.address] += 1
-            if self.by_address[self.address] > self.settings.max_connections_per_address and not _is_local(
-                self.address
-            ):
+            if self.by_address[self.address] > limit:
                 self.app = _refusal(503, "This address has as many connections open as are allowed to one.")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -109,6 +118,9 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self.head_since:
             self.head_bytes += len(data)
         super().data_received(data)
+        if self.arriving is not None:
+            # The rest of its body is still to come.
+            self.by_asgi(self.arriving, self.app)
         if self.body_since:
             allowed = self.settings.max_header_bytes + _FRAMING * self.content_bytes
             if self.body_bytes - self.content_bytes > allowed:
@@ -152,10 +164,24 @@ class GuardedProtocol(HttpToolsProtocol):
             # One piece of 256 kB may hold thousands, each of which would take up some kilobytes while it waits.
             self.transport.abort()
             raise ValueError("too many requests sent ahead")
+        # A client that waits for leave to send its body is unusual enough for the long way, which gives it.
+        self.is_arriving = self.app is self.config.loaded_app and not self.expect_100_continue
         super().on_headers_complete()
-        if self.scope["method"] != "HEAD":
+        self.is_arriving = False
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: AsgiCallable) -> None:  # type: ignore[override]
+        if self.is_arriving:
+            # Called for the request whose head has just been read: it waits for its body, which most often is here.
+            self.arriving = cycle
+        else:
+            self.by_asgi(cycle, app)
+
+    def by_asgi(self, cycle: RequestResponseCycle, app: AsgiCallable) -> None:
+        self.arriving = None
+        if cycle.scope["method"] != "HEAD":
             # Nothing of it has run yet: its task begins in the next turn of the loop.
-            self.cycle.transport = cast("asyncio.Transport", _OneWrite(self.cycle.transport))
+            cycle.transport = cast("asyncio.Transport", _OneWrite(cycle.transport))
+        super()._start_asgi_task(cycle, cast("ASGI3Application", app))
 
     def _check_single(self) -> None:
         """Have a request refused that names its host not once, or its caller twice (RFC 9112 section 3.2, RFC 9110
@@ -183,6 +209,36 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self.body_since = 0.0
         super().on_message_complete()
+        cycle = self.arriving
+        if cycle is None:
+            return
+        if self.flow.write_paused:
+            self.by_asgi(cycle, self.app)
+        else:
+            self.arriving = None
+            self.turn.take(self.loop, (self, cycle))
+
+    def write(self, cycle: RequestResponseCycle, answer: Whole) -> None:
+        """Write a whole answer, and go on with what comes next, as ``RequestResponseCycle.send`` does."""
+        cycle.response_started = cycle.response_complete = True
+        transport = self.transport
+        # uvloop raises where the transport is closing.
+        if not cycle.disconnected and not transport.is_closing():
+            parts = [STATUS_LINE[answer.status]]
+            for name, value in self.server_state.default_headers:
+                parts += (name, b": ", value, b"\r\n")
+            for name, value in answer.head:
+                parts += (name, b": ", value, b"\r\n")
+            parts.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+            body = answer.body
+            if isinstance(body, bytes) and len(body) <= _COPIED_BYTES:
+                parts.append(body)
+                transport.write(b"".join(parts))
+            else:
+                transport.writelines((b"".join(parts), *((body,) if isinstance(body, bytes) else body)))
+            if not cycle.keep_alive:
+                transport.close()
+        self.on_response_complete()
 
     def on_response_complete(self) -> None:
         if self.body_since:
@@ -209,9 +265,10 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.stalled_since and now - self.stalled_since > settings.send_timeout_s:
             # While stalled nothing is added to the buffer, so that it only shrinks.
             left = self.transport.get_write_buffer_size()
-            if self.stalled_bytes - left < settings.min_body_rate_bytes_s * settings.send_timeout_s:
+            least = max(1, settings.min_send_rate_bytes_s * settings.send_timeout_s)
+            if self.stalled_bytes - left < least:
                 logger.info("closed a connection whose client did not read its answer")
-                self.transport.abort()
+                self._reset()
                 return
             self.stalled_since = now
             self.stalled_bytes = left
@@ -224,6 +281,14 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.transport.close()
         elif self.body_since:
             self._check_body(now)
+
+    def _reset(self) -> None:
+        """Close at once, and have the system forget what it still holds for the client: some megabytes, that it would
+        go on to offer for minutes."""
+        connection = self.transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
 
     def _check_body(self, now: float) -> None:
         settings = self.settings
@@ -294,13 +359,22 @@ class _OneWrite:
         self._transport.close()
 
 
+_COPIED_BYTES: Final = 16 * 1024
+"""A body of up to this size is sent as one piece with its head, which is cheaper than two."""
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PHRASES: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
 
 
-def guarded(settings: Settings) -> type[GuardedProtocol]:
-    """The protocol class of one worker, with its limits and its count of connections by address."""
-    return type("Guarded", (GuardedProtocol,), {"settings": settings, "by_address": Counter()})
+def guarded(settings: Settings, direct: Direct) -> type[GuardedProtocol]:
+    """The protocol class of one worker, with its limits, its turns and its count of connections by address."""
+    members = {
+        "settings": settings,
+        "turn": Turn(direct),
+        "unlimited": Networks((*settings.trusted_clients, *settings.trusted_proxies)),
+        "by_address": Counter(),
+    }
+    return type("Guarded", (GuardedProtocol,), members)
 
 
 def sweep(connections: Iterable[object]) -> None:
@@ -309,15 +383,6 @@ def sweep(connections: Iterable[object]) -> None:
     for connection in list(connections):
         if isinstance(connection, GuardedProtocol):
             connection.check(now)
-
-
-def _is_local(address: str) -> bool:
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return False
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    return (mapped or parsed).is_loopback
 
 
 def _refusal(status: int, text: str) -> AsgiCallable:

@@ -18,27 +18,38 @@ P = ParamSpec("P")
 
 
 class Bridge:
-    """Wakes coroutines when futures of threads are done.
+    """Tells the event loop when futures of threads are done.
 
     Each wake-up of an event loop from a thread costs a system call; a group commit ends many writes at once, so
     those that end before the loop gets to run share one.
     """
 
     def __init__(self) -> None:
-        self._done: deque[asyncio.Future[None]] = deque()
+        self._done: deque[Once] = deque()
         self._armed = False
+
+    def call(self, future: Future[Any], timeout_s: float, callback: Callable[[], None]) -> Once:
+        """Call back on the event loop when the future is done or the time is over, whichever comes first.
+
+        Call it on the event loop. What it gives can be told to forget the callback.
+        """
+        loop = asyncio.get_running_loop()
+        once = Once(callback)
+        once.timer = loop.call_later(timeout_s, once)
+        future.add_done_callback(partial(self._notify, loop, once))
+        return once
 
     async def wait(self, future: Future[T], timeout_s: float) -> T:
         """The future's result or exception. TimeoutError if it is not there in time; the work goes on then."""
         if not future.done():
-            loop = asyncio.get_running_loop()
-            waiter: asyncio.Future[None] = loop.create_future()
-            future.add_done_callback(partial(self._notify, loop, waiter))
-            timer = loop.call_later(timeout_s, _expire, waiter)
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            once = self.call(future, timeout_s, partial(_release, waiter))
             try:
                 await waiter
             finally:
-                timer.cancel()
+                once.forget()
+            if not future.done():
+                raise TimeoutError
         try:
             return future.result()
         finally:
@@ -46,9 +57,9 @@ class Bridge:
             # failed work held, a whole document say, until the garbage collector comes by.
             del future
 
-    def _notify(self, loop: asyncio.AbstractEventLoop, waiter: asyncio.Future[None], _: Future[Any]) -> None:
+    def _notify(self, loop: asyncio.AbstractEventLoop, once: Once, _: Future[Any]) -> None:
         """In whichever thread ended the future."""
-        self._done.append(waiter)
+        self._done.append(once)
         if not self._armed:
             self._armed = True
             try:
@@ -61,9 +72,34 @@ class Bridge:
         # First, so that a future done from now on asks for another round.
         self._armed = False
         while self._done:
-            waiter = self._done.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+            self._done.popleft()()
+
+
+class Once:
+    """A callback that is made once, by a timer or otherwise."""
+
+    __slots__ = ("_callback", "timer")
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback: Callable[[], None] | None = callback
+        self.timer: asyncio.TimerHandle | None = None
+
+    def __call__(self) -> None:
+        callback = self._callback
+        if callback is not None:
+            self.forget()
+            callback()
+
+    def forget(self) -> None:
+        self._callback = None
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def release_memory() -> None:
@@ -75,11 +111,6 @@ def release_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def _expire(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_exception(TimeoutError())
 
 
 class Pool:

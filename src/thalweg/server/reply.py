@@ -1,19 +1,29 @@
-"""Responses on their way out: validators, compression, streaming with back-pressure."""
+"""Responses on their way out: validators, compression, streaming with back-pressure.
+
+``at_once`` makes the answer of which all bytes lie ready, for both ways a request can take: ``Reply`` sends it by ASGI,
+``guard`` writes it straight to the connection.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from thalweg.domain.errors import StoreUnavailable
 from thalweg.doors.http import Response
 from thalweg.server.contract import Receive, Send
 from thalweg.server.pool import Pool
+
+Header: TypeAlias = tuple[bytes, bytes]
+_Ready: TypeAlias = bytes | tuple[bytes, ...] | list[bytes]
 
 BLOCK_BYTES: Final = 64 * 1024
 """Streamed answers leave in pieces of about this size, whatever the items of the iterator."""
@@ -25,10 +35,12 @@ _INLINE_COMPRESS_BYTES: Final = 256 * 1024
 _PULL_S: Final = 0.05
 
 # A document of data runs nothing and is no page, whatever a browser makes of it.
-SECURITY_HEADERS: Final = [
+SECURITY_HEADERS: Final[list[Header]] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
 ]
+
+_POLICY: Final = b"content-security-policy"
 
 
 class BrokenOff(Exception):
@@ -53,12 +65,27 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
 @lru_cache(maxsize=256)
 def _is_compressible(content_type: str) -> bool:
     kind = content_type.partition(";")[0].strip().lower()
-    return kind.startswith("text/") or kind.endswith(("xml", "json")) or kind == "application/n-triples"
+    return kind.startswith("text/") or kind.endswith(("xml", "json", "/n-triples", "/n-quads", "/trig"))
 
 
-@lru_cache(maxsize=256)
-def _encoded(content_type: str) -> bytes:
-    return content_type.encode("latin-1")
+_LONGEST_REMEMBERED: Final = 256
+_NO_HEADER_VALUE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_NO_HEADER_NAME: Final = re.compile(r"[\x00-\x20\x7f()<>@,;:\\\[\]={}\"]")
+
+
+def _line(name: str, value: str) -> Header:
+    """A header as sent. ValueError for one that would break the head apart; UnicodeEncodeError is one, too."""
+    if _NO_HEADER_NAME.search(name) or _NO_HEADER_VALUE.search(value):
+        raise ValueError(f"the header '{name[:40]!r}' of an answer holds control characters")
+    return name.lower().encode("latin-1"), value.encode("latin-1")
+
+
+_remembered_line: Final = lru_cache(maxsize=1024)(_line)
+
+
+def header_line(name: str, value: str) -> Header:
+    """``_line``, remembered where it is short: the same few come again and again."""
+    return _remembered_line(name, value) if len(value) <= _LONGEST_REMEMBERED else _line(name, value)
 
 
 def matches(if_none_match: bytes, etag: str) -> bool:
@@ -69,25 +96,110 @@ def matches(if_none_match: bytes, etag: str) -> bool:
     return any(item.strip().removeprefix(b"W/") == own for item in if_none_match.split(b","))
 
 
+class Whole(NamedTuple):
+    """An answer of which every byte is there.
+
+    head  in order, with its length
+    size  bytes of the body as told to the client; HEAD has a size and no body
+    """
+
+    status: int
+    head: list[Header]
+    body: bytes | tuple[bytes, ...] | list[bytes]
+    size: int
+
+
+def at_once(
+    method: str,
+    headers: dict[bytes, bytes],
+    common: list[Header],
+    response: Response,
+    compress_min_bytes: int,
+    compressed: bytes | None = None,
+) -> Whole | None:
+    """The answer, if nothing has to be waited for; None for a stream, and for a large body that is to be compressed.
+
+    method      as received
+    headers     of the request, names in lower case
+    common      headers that every answer to this request gets
+    compressed  the body compressed, where that has been waited for
+    raises      ValueError for a header of the response that is none
+    """
+    body = response.body
+    if not isinstance(body, bytes | tuple | list):
+        return None
+    if is_known(method, headers, response):
+        return Whole(304, head_of(method, common, response), b"", 0)
+    head = head_of(method, common, response)
+    size = len(body) if isinstance(body, bytes) else sum(map(len, body))
+    if 0 < compress_min_bytes <= size and may_compress(response, head):
+        head.append((b"vary", b"accept-encoding"))
+        if accepts_gzip(headers.get(b"accept-encoding", b"")):
+            if compressed is None:
+                if size > _INLINE_COMPRESS_BYTES:
+                    return None
+                compressed = _gzip(body)
+            body = compressed
+            size = len(body)
+            _mark_compressed(head)
+    # RFC 9110 section 8.6: no length with 204.
+    if response.status != 204:
+        head.append((b"content-length", b"%d" % size))
+    return Whole(response.status, head, b"" if method == "HEAD" else body, size)
+
+
+def is_known(method: str, headers: dict[bytes, bytes], response: Response) -> bool:
+    """Whether the client has the response already, by its validator."""
+    if not response.etag or response.status != 200 or method not in ("GET", "HEAD"):
+        return False
+    known = headers.get(b"if-none-match")
+    return known is not None and matches(known, response.etag)
+
+
+def head_of(method: str, common: list[Header], response: Response) -> list[Header]:
+    """All headers but those that tell of the body's length and coding. Raises ValueError."""
+    head = [*common]
+    if response.content_type:
+        head.append(header_line("content-type", response.content_type))
+    for name, value in response.headers:
+        line = header_line(name, value)
+        if line[0] == _POLICY:
+            # A page says its own policy: of two, browsers enforce both.
+            head = [item for item in head if item[0] != _POLICY]
+        head.append(line)
+    if response.etag and method != "POST":
+        head.append(header_line("etag", response.etag))
+        if not any(name == "Cache-Control" for name, _ in response.headers):
+            # Kept by caches, asked for again each time.
+            head.append((b"cache-control", b"no-cache"))
+    return head
+
+
+def may_compress(response: Response, head: list[Header]) -> bool:
+    return _is_compressible(response.content_type) and not any(name == b"content-encoding" for name, _ in head)
+
+
 class Reply:
     """Sends one response.
 
     method      as received; HEAD sends no body
     headers     of the request, names in lower case
     common      headers that every answer to this request gets
+    heavy       entered while an answer is streamed; may refuse that by an exception
     """
 
-    __slots__ = ("_common", "_headers", "_method", "_minimum", "_pool", "_receive", "_send", "size", "status")
+    __slots__ = ("_common", "_headers", "_heavy", "_method", "_minimum", "_pool", "_receive", "_send", "size", "status")
 
     def __init__(
         self,
         method: str,
         headers: dict[bytes, bytes],
-        common: list[tuple[bytes, bytes]],
+        common: list[Header],
         receive: Receive,
         send: Send,
         pool: Pool,
         compress_min_bytes: int,
+        heavy: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._method = method
         self._headers = headers
@@ -96,6 +208,7 @@ class Reply:
         self._send = send
         self._pool = pool
         self._minimum = compress_min_bytes
+        self._heavy = heavy
         self.status = 0
         self.size = 0
 
@@ -110,56 +223,38 @@ class Reply:
         raises  whatever the body's iterator raises before its first block, with nothing sent yet;
                 BrokenOff if it fails later
         """
-        if response.etag and self._method in ("GET", "HEAD") and response.status == 200:
-            known = self._headers.get(b"if-none-match")
-            if known is not None and matches(known, response.etag):
-                if not isinstance(response.body, bytes):
-                    self._close(_Blocks(response.body))
-                await self._start(304, self._head(response))
-                await self._send({"type": "http.response.body", "body": b""})
-                return
         body = response.body
-        if isinstance(body, bytes):
-            await self._whole(response, body, self._head(response))
+        if isinstance(body, bytes | tuple | list):
+            await self._whole(response)
+        elif is_known(self._method, self._headers, response):
+            self._close(_Blocks(body))
+            await self._start(304, head_of(self._method, self._common, response))
+            await self._send({"type": "http.response.body", "body": b""})
         else:
-            await self._stream(response, body)
+            try:
+                busy = self._heavy()
+                busy.__enter__()
+            except BaseException:
+                self._close(_Blocks(body))
+                raise
+            try:
+                await self._stream(response, body)
+            finally:
+                busy.__exit__(None, None, None)
 
-    def _head(self, response: Response) -> list[tuple[bytes, bytes]]:
-        head = [*self._common]
-        if response.content_type:
-            head.append((b"content-type", _encoded(response.content_type)))
-        for name, value in response.headers:
-            head.append((name.lower().encode("latin-1"), value.encode("latin-1")))
-        if response.etag and self._method != "POST":
-            head.append((b"etag", response.etag.encode("latin-1")))
-            # Kept by caches, asked for again each time.
-            head.append((b"cache-control", b"no-cache"))
-        return head
-
-    async def _start(self, status: int, head: list[tuple[bytes, bytes]]) -> None:
+    async def _start(self, status: int, head: list[Header]) -> None:
         self.status = status
         await self._send({"type": "http.response.start", "status": status, "headers": head})
 
-    async def _whole(self, response: Response, body: bytes, head: list[tuple[bytes, bytes]]) -> None:
-        if 0 < self._minimum <= len(body) and self._may_compress(response, head):
-            head.append((b"vary", b"accept-encoding"))
-            if accepts_gzip(self._headers.get(b"accept-encoding", b"")):
-                if len(body) <= _INLINE_COMPRESS_BYTES:
-                    body = _gzip(body)
-                else:
-                    body = await self._pool.run(_gzip, body)
-                _mark_compressed(head)
-        self.size = len(body)
-        # RFC 9110 section 8.6: no length with 204.
-        if response.status != 204:
-            head.append((b"content-length", b"%d" % len(body)))
-        self.status = response.status
-        await self._send({"type": "http.response.start", "status": response.status, "headers": head})
-        await self._send({"type": "http.response.body", "body": b"" if self._method == "HEAD" else body})
-
-    @staticmethod
-    def _may_compress(response: Response, head: list[tuple[bytes, bytes]]) -> bool:
-        return _is_compressible(response.content_type) and not any(name == b"content-encoding" for name, _ in head)
+    async def _whole(self, response: Response) -> None:
+        answer = at_once(self._method, self._headers, self._common, response, self._minimum)
+        if answer is None:
+            # Streams do not come here: it is to be compressed, and large.
+            compressed = await self._pool.run(_gzip, cast("_Ready", response.body))
+            answer = at_once(self._method, self._headers, self._common, response, self._minimum, compressed)
+        status, head, body, self.size = cast("Whole", answer)
+        await self._start(status, head)
+        await self._send({"type": "http.response.body", "body": body if isinstance(body, bytes) else b"".join(body)})
 
     async def _stream(self, response: Response, iterator: Iterator[bytes]) -> None:
         blocks = _Blocks(iterator)
@@ -167,11 +262,11 @@ class Reply:
         gone: asyncio.Task[None] | None = None
         try:
             block, ended = await self._pool.run(blocks.pull)
-            head = self._head(response)
             if ended:
-                await self._whole(response, block, head)
+                await self._whole(replace(response, body=block))
                 return
-            if self._minimum and self._may_compress(response, head):
+            head = head_of(self._method, self._common, response)
+            if self._minimum and may_compress(response, head):
                 head.append((b"vary", b"accept-encoding"))
                 if accepts_gzip(self._headers.get(b"accept-encoding", b"")):
                     _mark_compressed(head)
@@ -260,12 +355,13 @@ class _Blocks:
                 close()
 
 
-def _gzip(body: bytes) -> bytes:
+def _gzip(body: _Ready) -> bytes:
     compressor = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    return compressor.compress(body) + compressor.flush()
+    pieces = (body,) if isinstance(body, bytes) else body
+    return b"".join([*map(compressor.compress, pieces), compressor.flush()])
 
 
-def _mark_compressed(head: list[tuple[bytes, bytes]]) -> None:
+def _mark_compressed(head: list[Header]) -> None:
     head.append((b"content-encoding", b"gzip"))
     for index, (name, value) in enumerate(head):
         # Other bytes than the strong validator stands for.

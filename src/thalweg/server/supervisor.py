@@ -17,8 +17,10 @@ from typing import Final
 
 from thalweg.domain.errors import StoreUnavailable
 from thalweg.server.logs import configure_logging
+from thalweg.server.ports import listen_for_doors
 from thalweg.server.sockets import close_all, fit_to_open_files, listen
-from thalweg.server.worker import READY, Factory, work
+from thalweg.server.tls import tls_of
+from thalweg.server.worker import ALIVE, ALIVE_S, READY, Factory, work
 from thalweg.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -42,6 +44,7 @@ class _Place:
     process: SpawnProcess | None = None
     channel: Connection | None = None
     started: float = 0.0
+    heard: float = 0.0
     ready: bool = False
     backoff_s: float = _FIRST_BACKOFF_S
     start_at: float = 0.0
@@ -65,11 +68,14 @@ def serve(
               with the reason if a worker cannot start at all
     """
     configure_logging(settings)
+    # Told before any worker starts.
+    tls_of(settings)
     settings, warning = fit_to_open_files(settings)
     if warning:
         logger.warning("%s", warning)
     sockets, port = listen(settings)
     settings = replace(settings, port=port)
+    listen_for_doors(settings, sockets)
     try:
         if prepare is not None:
             prepare(settings)
@@ -100,7 +106,13 @@ class _Supervisor:
             if announce is not None:
                 announce(self._settings)
             while not self._signals:
-                self._wait(self._until_next_start())
+                looked = time.monotonic()
+                self._wait(min(ALIVE_S, self._until_next_start()))
+                if time.monotonic() - looked > ALIVE_S + self._settings.worker_timeout_s / 2:
+                    # It is this process that has been stopped, or the whole machine: nobody's silence says anything.
+                    for place in self._places:
+                        place.heard = time.monotonic()
+                self._kill_silent()
                 self._renew()
             return self._stop()
         finally:
@@ -132,7 +144,7 @@ class _Supervisor:
         place.process.start()
         theirs.close()
         place.channel = ours
-        place.started = time.monotonic()
+        place.started = place.heard = time.monotonic()
         place.ready = False
 
     def _wait(self, timeout_s: float) -> None:
@@ -151,16 +163,30 @@ class _Supervisor:
 
     @staticmethod
     def _hear(place: _Place, channel: Connection) -> None:
+        """Take in all that a worker has said."""
+        place.heard = time.monotonic()
         try:
-            message = channel.recv()
+            while channel.poll():
+                message = channel.recv()
+                if message == READY:
+                    place.ready = True
+                elif message != ALIVE:
+                    place.failure = str(message)
         except (EOFError, OSError):
-            message = None
-        if message == READY:
-            place.ready = True
-        elif message is not None:
-            place.failure = str(message)
-        channel.close()
-        place.channel = None
+            channel.close()
+            place.channel = None
+
+    def _kill_silent(self) -> None:
+        """Kill workers that have given no sign of life for long: stopped ones, and ones whose loop hangs. The kernel
+        hands them their share of connections all the while."""
+        now = time.monotonic()
+        for place in self._places:
+            limit = self._settings.worker_timeout_s if place.ready else _START_TIMEOUT_S
+            process = place.process
+            if process is not None and process.is_alive() and now - place.heard > limit:
+                logger.error("%s (process %s) gave no sign of life for %.1f s", process.name, process.pid, limit)
+                process.kill()
+                process.join()
 
     def _wait_until_ready(self) -> bool:
         """Whether all workers take requests; False if a signal came first. A worker that fails now would fail again:
@@ -203,6 +229,9 @@ class _Supervisor:
                 place.failure = ""
                 process.close()
                 place.process = None
+                if place.channel is not None:
+                    place.channel.close()
+                    place.channel = None
             if place.process is None and now >= place.start_at and not self._signals:
                 self._start(place)
 

@@ -28,8 +28,10 @@ from thalweg.domain.catalogue import (
     Workspace,
 )
 from thalweg.domain.errors import InvalidParameter, NotFound
+from thalweg.domain.features import RESERVED_LAYER_NAMES, Layer
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Extent, Registration, Store
+from thalweg.domain.streams import EventStream
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _AUTHORITY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -85,6 +87,12 @@ class CatalogueService:
             raise _no_workspace(workspace)
         self._workspace_ids[workspace] = found.id
         return self._store.catalogue(found.id)
+
+    def workspace_id(self, workspace: str = DEFAULT_WORKSPACE) -> int:
+        """A workspace's id, for who needs nothing of its catalogue. NotFound."""
+        # The default one keeps its name, so nothing has to be asked of the store.
+        known = self._workspace_ids.get(workspace) if workspace == DEFAULT_WORKSPACE else None
+        return known if known is not None else self.of(workspace).workspace.id
 
     def seen(self, workspace: str, principal: Principal) -> Catalogue:
         """The newest catalogue of a workspace as the caller may see it: what doors work with.
@@ -146,10 +154,14 @@ class CatalogueService:
     def set_public(
         self, catalogue: Catalogue, kind: str, name: str, public: bool, *, by: Actor | str = ""
     ) -> Future[Any]:
-        """Open a procedure or a network offering to everybody who may read public things, or close it.
+        """Open a procedure, a network offering, a layer or an event stream to everybody who may read public things, or
+        close it.
 
         raises  NotFound; InvalidParameter for a procedure's own offering, which is as public as the procedure
         """
+        if kind == "layer":
+            layer = self._layer(catalogue, name)
+            return self._store.put_layer(replace(layer, public=public), by=by)
         if kind == "procedure":
             (procedure,) = resolve_procedures(catalogue, (name,), "name")
             return self._store.update_procedure(catalogue.workspace.id, replace(procedure, public=public), by=by)
@@ -158,16 +170,63 @@ class CatalogueService:
             if offering.procedure_id is not None:
                 raise InvalidParameter("name", f"'{offering.name}' belongs to a procedure and is as public as that.")
             return self._store.put_offering(catalogue.workspace.id, replace(offering, public=public), by=by)
+        if kind == "stream":
+            stream = self._stream(catalogue, name)
+            return self._store.put_stream(replace(stream, public=public), by=by)
         raise InvalidParameter("kind", f"'{kind[:40]}' is no kind of dataset that is public or private by itself.")
 
+    def find_dataset(self, catalogue: Catalogue, kind: str, name: str) -> int:
+        """The id of a dataset of the workspace by kind and identifier or name, for operators: layers and event streams
+        are found whoever may read them. Raises NotFound, InvalidParameter."""
+        if kind == "procedure":
+            return resolve_procedures(catalogue, (name,), "name")[0].id
+        if kind == "offering":
+            return resolve_offerings(catalogue, (name,), "name")[0].id
+        if kind == "layer":
+            return self._layer(catalogue, name).id
+        if kind == "stream":
+            return self._stream(catalogue, name).id
+        raise InvalidParameter("kind", f"'{kind[:40]}' is no kind of dataset that a role can be held for.")
 
-def find_dataset(catalogue: Catalogue, kind: str, name: str) -> int:
-    """The id of a dataset of the catalogue by kind and identifier or name. Raises NotFound, InvalidParameter."""
-    if kind == "procedure":
-        return resolve_procedures(catalogue, (name,), "name")[0].id
-    if kind == "offering":
-        return resolve_offerings(catalogue, (name,), "name")[0].id
-    raise InvalidParameter("kind", f"'{kind[:40]}' is no kind of dataset that a role can be held for.")
+    def dataset_name(self, catalogue: Catalogue, kind: str, number: int) -> str:
+        """What a dataset is called, for who holds a role on it or sees all roles; its number if it is not there."""
+        named: Procedure | Offering | Layer | EventStream | None = None
+        if kind == "procedure":
+            named = catalogue.procedures.get(number)
+        elif kind == "offering":
+            named = catalogue.offerings.get(number)
+        elif kind == "layer":
+            named = next((layer for layer in self.layers(catalogue) if layer.id == number), None)
+        elif kind == "stream":
+            named = next((stream for stream in self.streams(catalogue) if stream.id == number), None)
+        return str(number) if named is None else named.name
+
+    def streams(self, catalogue: Catalogue) -> list[EventStream]:
+        """The event streams of the workspace by name, for operators."""
+        return [stream for _, stream in sorted(self._store.streams(catalogue.workspace.id).items())]
+
+    def _stream(self, catalogue: Catalogue, name: str) -> EventStream:
+        found = self._store.streams(catalogue.workspace.id).get(name)
+        if found is None:
+            raise NotFound("name", f"There is no event stream '{name[:100]}'.")
+        return found
+
+    def layers(self, catalogue: Catalogue) -> list[Layer]:
+        """Every layer that is stored in the workspace, whoever may read it: for commands."""
+        return list(self._store.layers(catalogue.workspace.id).values())
+
+    def _layer(self, catalogue: Catalogue, name: str) -> Layer:
+        """A stored layer by name, with or without the prefix that its features have. Raises NotFound."""
+        # Imported here for the same reason as below: commands do without CRSs.
+        from thalweg.encode.feature_output import type_prefix
+
+        layers = self._store.layers(catalogue.workspace.id)
+        layer = layers.get(name) or layers.get(name.removeprefix(f"{type_prefix(catalogue.workspace.name)}:"))
+        if layer is None:
+            hint = "; the layers 'stations' and 'latest' show the procedures that a caller may read"
+            more = hint if name in RESERVED_LAYER_NAMES else ""
+            raise NotFound("name", f"There is no layer '{name[:200]}' that is stored{more}.")
+        return layer
 
 
 def _no_workspace(name: str) -> NotFound:

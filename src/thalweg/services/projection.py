@@ -33,7 +33,7 @@ def northing_first(srid: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _transformer(source: int, target: int) -> Transformer:
+def transformer_between(source: int, target: int) -> Transformer:
     """Raises InvalidParameter for the few codes that no transformation is known to or from."""
     try:
         return Transformer.from_crs(source, target, always_xy=True)
@@ -48,7 +48,7 @@ def transform(geometry: Geometry, srid: int) -> Geometry:
     """
     if geometry.srid == srid:
         return geometry
-    transformer = _transformer(geometry.srid, srid)
+    transformer = transformer_between(geometry.srid, srid)
 
     def move(item: Any) -> Any:
         if isinstance(item[0], int | float):
@@ -63,7 +63,7 @@ def transform_envelope(envelope: Envelope, srid: int) -> Envelope:
     """The box around the four corners and four mid-sides in another CRS."""
     if envelope.srid == srid:
         return envelope
-    transformer = _transformer(envelope.srid, srid)
+    transformer = transformer_between(envelope.srid, srid)
     xs = (envelope.min_x, (envelope.min_x + envelope.max_x) / 2, envelope.max_x)
     ys = (envelope.min_y, (envelope.min_y + envelope.max_y) / 2, envelope.max_y)
     moved = [_move(transformer, x, y, srid) for x in xs for y in ys]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from thalweg.domain.store import Store
 from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
+from thalweg.services.features import FeatureService
 from thalweg.services.observe import Observe
+from thalweg.services.streams import Streams
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
@@ -19,9 +24,32 @@ class Services:
     observe: Observe
     catalogue: CatalogueService
     access: Access
+    features: FeatureService
     tables: TableService
+    streams: Streams
     settings: Settings
 
     @staticmethod
     def over(store: Store, settings: Settings) -> Services:
-        return Services(Observe(store), CatalogueService(store), Access(store, settings), TableService(store), settings)
+        streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
+        return Services(
+            Observe(store),
+            CatalogueService(store),
+            Access(store, settings),
+            FeatureService(store),
+            TableService(store),
+            streams,
+            settings,
+        )
+
+
+def _contexts(folder: str) -> Callable[[str], Any]:
+    """The JSON-LD contexts of a folder, read when one is first asked for: commands need no RDF library."""
+
+    @cache
+    def loaded() -> Callable[[str], Any]:
+        from thalweg.encode.rdf.contexts import load_contexts
+
+        return load_contexts(folder)
+
+    return lambda address: loaded()(address)

@@ -177,11 +177,8 @@ class AccountPages:
             return f"workspace {workspace}"
         name = str(scope.id)
         if workspace in names.values():
-            catalogue = self._services.catalogue.of(workspace)
-            if scope.kind == "procedure" and scope.id in catalogue.procedures:
-                name = catalogue.procedures[scope.id].name
-            elif scope.kind == "offering" and scope.id in catalogue.offerings:
-                name = catalogue.offerings[scope.id].name
+            catalogues = self._services.catalogue
+            name = catalogues.dataset_name(catalogues.of(workspace), scope.kind, scope.id)
         return f"{scope.kind} {name} of {workspace}"
 
     async def _changed(
@@ -211,7 +208,7 @@ class AccountPages:
             expires_us = None
             days = fields.get("days", "").strip()
             if days:
-                if not (days.isascii() and days.isdigit() and 1 <= int(days[:9]) <= 36_500):
+                if not (days.isascii() and days.isdigit() and len(days) <= 9 and 1 <= int(days) <= 36_500):
                     raise InvalidParameter("days", "The days until a token expires are a number from 1 to 36500.")
                 expires_us = now_us() + int(days) * DAY_US
             role = ROLE_NAMES.get(fields["role"], Role.VIEWER) if fields.get("role") else None
@@ -266,7 +263,7 @@ class AccountPages:
         require(principal, Action.ADMINISTER)
         asked = request.query_params
         limit = asked.get("limit", "1000")
-        if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MAX_AUDIT):
+        if not (limit.isascii() and limit.isdigit() and len(limit) <= 9 and 1 <= int(limit) <= MAX_AUDIT):
             raise InvalidParameter("limit", f"limit is a number from 1 to {MAX_AUDIT:,}.")
         query = AuditQuery(
             since_us=parse_instant(asked["since"], "since")[0] if "since" in asked else None,
@@ -302,8 +299,7 @@ def day(us: int) -> str:
 
 
 def _actor(request: Request, name: str, operation: str) -> Actor:
-    client = request.client
-    return Actor(name, client.host if client else "", request.scope.get("request_id", ""), "web", operation)
+    return Actor(name, request.scope.get("address", ""), request.scope.get("request_id", ""), "web", operation)
 
 
 def _to(where: str) -> Response:

@@ -38,10 +38,11 @@ from thalweg.domain.errors import (
     TooManyTries,
     Unauthenticated,
 )
+from thalweg.domain.features import Layer
 from thalweg.domain.snapshot import Catalogue, View
 from thalweg.services.services import Services
 from thalweg.web.account import AccountPages
-from thalweg.web.examples import PRESENTATIONS, Example
+from thalweg.web.examples import PRESENTATIONS, Example, Subject
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ _MAX_SHOWN: Final = 20
 """Most workspaces that the start page describes; each of them is read for it."""
 _MAX_LISTED: Final = 200
 """Most further ones that it names."""
+_MAX_LAYERS: Final = 50
+"""Most layers of a workspace that it lists."""
 _KEPT_S: Final = 5.0
 """Longest time that the start page is kept while no metadata change: its counts of rows may be so much older."""
 _MAX_KEPT: Final = 32
@@ -60,7 +63,8 @@ _STATUSES: Final[tuple[tuple[type[ThalwegError], int], ...]] = (
     (InvalidParameter, 400), (InvalidRequest, 400),
 )  # fmt: skip
 """Of errors that a client can mend; all others mean that the store cannot be had."""
-_Views = tuple[tuple[int, View | None], ...]
+_Views = tuple[tuple[int, View | None, tuple[int, ...]], ...]
+"""Of each workspace its number, what of its catalogue shows, and the layers that do."""
 DEFAULT_HEADING: Final = "Sensor Observation Service"
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -80,6 +84,13 @@ class _Service:
 
 
 @dataclass(frozen=True, slots=True)
+class _ListedLayer:
+    title: str
+    count: int
+    attribution: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Section:
     """A workspace as the start page shows it."""
 
@@ -88,6 +99,8 @@ class _Section:
     procedures: int
     properties: int
     rows: int
+    layers: list[_ListedLayer]
+    more_layers: int
     services: list[_Service]
 
 
@@ -167,8 +180,16 @@ class Pages:
         if not catalogues:
             return None
         others = workspaces[_MAX_SHOWN:]
-        views = tuple([catalogue.key for catalogue in catalogues] + [(workspace.id, None) for workspace in others])
-        generations = tuple([c.generation for c in catalogues] + [workspace.generation for workspace in others])
+        seen = [(catalogue, self._services.features.layers(catalogue, principal)) for catalogue in catalogues]
+        views = tuple(
+            [(*catalogue.key, tuple(layer.id for layer in layers)) for catalogue, layers in seen]
+            + [(workspace.id, None, ()) for workspace in others]
+        )
+        generations = (
+            *(catalogue.generation for catalogue in catalogues),
+            *(layer.generation for _, layers in seen for layer in layers),
+            *(workspace.generation for workspace in others),
+        )
         # Those who come while it is made wait for it instead of making it, too.
         with self._rendering:
             kept = self._kept.get(views)
@@ -176,12 +197,12 @@ class Pages:
                 made = time.monotonic()
                 if len(self._kept) >= _MAX_KEPT:
                     self._kept.clear()
-                kept = self._kept[views] = _Kept(self._made_start(catalogues, others), generations, made)
+                kept = self._kept[views] = _Kept(self._made_start(seen, others), generations, made)
         return kept.page
 
-    def _made_start(self, catalogues: list[Catalogue], others: list[Workspace]) -> str:
+    def _made_start(self, seen: list[tuple[Catalogue, list[Layer]]], others: list[Workspace]) -> str:
         return self._templates.get_template("start.html").render(
-            sections=[self._section(catalogue) for catalogue in catalogues],
+            sections=[self._section(catalogue, layers) for catalogue, layers in seen],
             others=[(_heading(w), [address for _, address in self._addresses(w)]) for w in others[:_MAX_LISTED]],
             left_out=max(0, len(others) - _MAX_LISTED),
             account=f"{self._base_url}/account",
@@ -201,21 +222,29 @@ class Pages:
                 found.append((door, f"{self._base_url}/{path}"))
         return found
 
-    def _section(self, catalogue: Catalogue) -> _Section:
+    def _section(self, catalogue: Catalogue, layers: list[Layer]) -> _Section:
         workspace = catalogue.workspace
         extents = self._services.catalogue.extents(catalogue)
         shown = _procedure_to_show(catalogue, extents)
+        states = self._services.features.states(layers[:_MAX_LAYERS])
+        listed = [
+            _ListedLayer(layer.title or layer.name, states[layer.id].count, layer.attribution)
+            for layer in layers[:_MAX_LAYERS]
+            if layer.id in states
+        ]
+        subject = Subject(catalogue, shown, layers)
         services = []
         for name, address in self._addresses(workspace):
             presentation = PRESENTATIONS.get(name)
             if presentation is None:
                 services.append(_Service(name, address, []))
             else:
-                examples = presentation.examples(address, catalogue, shown)
+                examples = presentation.examples(address, subject)
                 services.append(_Service(presentation.title, address, examples))
         rows = sum(extent.rows for extent in extents.values())
         counts = (len(catalogue.procedures), len(catalogue.properties), rows)
-        return _Section(_heading(workspace), workspace.abstract, *counts, services)
+        more = max(0, len(layers) - _MAX_LAYERS)
+        return _Section(_heading(workspace), workspace.abstract, *counts, listed, more, services)
 
     async def _live(self, request: Request) -> Response:
         return PlainTextResponse("alive\n", headers={"Cache-Control": "no-store"})

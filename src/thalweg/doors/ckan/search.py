@@ -228,7 +228,7 @@ def datastore_search(call: Call, services: Services) -> Response:
     if is_short(prepared, services):
         return wrapped(call, _searched(call, prepared, services))
     response = wrapped(call, b"")
-    response.body = _in_thread(lambda: wrapped(call, _searched(call, prepared, services)).body)
+    response.body = _in_thread(lambda: wrapped(call, _searched(call, prepared, services)))
     return response
 
 
@@ -239,13 +239,10 @@ def is_short(prepared: Prepared, services: Services) -> bool:
     return prepared.search.is_quick or services.tables.figures(prepared.table).count <= MAX_INLINE_SCAN
 
 
-def _in_thread(work: Callable[[], bytes | Iterator[bytes]]) -> Iterator[bytes]:
+def _in_thread(work: Callable[[], Response]) -> Iterator[bytes]:
     """A body of one block, which is made where blocks of streamed answers are: in a thread."""
-    body = work()
-    if isinstance(body, bytes):
-        yield body
-    else:  # pragma: no cover (whole answers alone are made here)
-        yield from body
+    body = work().body
+    yield body if isinstance(body, bytes) else b"".join(body)
 
 
 def _searched(call: Call, prepared: Prepared, services: Services) -> bytes:

@@ -17,7 +17,7 @@ from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter, MissingParameter, NotSupported, TooLarge
 from thalweg.domain.geometry import WGS84, Envelope, Geometry, SpatialFilter, SpatialOperator
-from thalweg.doors.sos.elements import children, descendant, local_name, required_text, text_of
+from thalweg.encode.xml_elements import children, descendant, local_name, required_text, text_of
 from thalweg.services.projection import CrsReference, parse_crs
 
 MAX_VERTICES: Final = 1_000_000

@@ -14,10 +14,11 @@ from thalweg.doors.sos import kvp, pox
 from thalweg.doors.sos.capabilities import capabilities
 from thalweg.doors.sos.describe import describe, procedures_named
 from thalweg.doors.sos.errors import InvalidUpdateSequence
-from thalweg.doors.sos.insert import insert_observation_10
+from thalweg.doors.sos.insert import insert_again, insert_observation_10
 from thalweg.doors.sos.insert20 import insert_observation_20
 from thalweg.doors.sos.observations import get_observation, get_observation_by_id
 from thalweg.doors.sos.places import features_document
+from thalweg.doors.sos.producers import PRODUCERS, Pieces, split
 from thalweg.doors.sos.register import delete_sensor, insert_sensor, register_sensor
 from thalweg.doors.sos.request import (
     DeleteSensor,
@@ -61,13 +62,23 @@ def handle(request: Request, services: Services) -> Response | Deferred:
     principal = request.principal
     # What the caller may not read is not in it: all that follows, errors too, is made of this alone.
     catalogue = services.catalogue.seen(request.workspace, principal)
+    pieces: Pieces | None = None
+    if request.method == "POST" and request.body[:1] == b"<":
+        found = split(request.body)
+        if found is not None:
+            pieces, texts = found
+            producer = PRODUCERS.get(catalogue, pieces)
+            if producer is not None:
+                inserted = insert_again(producer, texts, services, catalogue, request)
+                if inserted is not None:
+                    return inserted
     asked = parse(request, services, catalogue)
     # The two that have to be quick come first.
     if isinstance(asked, GetObservation):
         return get_observation(asked, services, catalogue)
     if isinstance(asked, InsertObservation10):
         _expect_some(principal, Action.INSERT, catalogue)
-        return insert_observation_10(asked, services, catalogue, request)
+        return insert_observation_10(asked, services, catalogue, request, pieces)
     return _other(asked, request, services, catalogue)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 
 import numpy as np
 from lxml import etree
@@ -15,17 +16,29 @@ from lxml import etree
 from thalweg.auth.policy import Action, require
 from thalweg.domain.blocks import Block
 from thalweg.domain.catalogue import Feature, Procedure
-from thalweg.domain.errors import InvalidParameter, MissingParameter, NotFound
+from thalweg.domain.errors import InvalidParameter, MissingParameter, NotFound, ThalwegError
 from thalweg.domain.observations import Insertion, OnDuplicate, Receipt, observation_id
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
 from thalweg.doors.http import Deferred, Request, Response
-from thalweg.doors.sos.elements import href_of, local_name
 from thalweg.doors.sos.places_input import PARAMETER as FEATURE
 from thalweg.doors.sos.places_input import feature_of
+from thalweg.doors.sos.producers import PRODUCERS, Pieces, Producer
 from thalweg.doors.sos.request import InsertObservation10
-from thalweg.doors.sos.swe_input import Field, Table, bind, block_of, has_time, read_result
-from thalweg.doors.sos.times import time_object
+from thalweg.doors.sos.swe_input import (
+    Array,
+    Field,
+    Table,
+    bind,
+    block_of,
+    has_time,
+    read_array,
+    read_result,
+    table_of,
+)
+from thalweg.doors.sos.times import instant, time_object
+from thalweg.encode.xml_elements import XML_BLANKS, href_of, local_name
+from thalweg.encode.xml_input import parse_document
 from thalweg.services.observe import closed
 from thalweg.services.services import Services
 
@@ -34,9 +47,16 @@ MAX_IDS = 1000
 
 
 def insert_observation_10(
-    asked: InsertObservation10, services: Services, catalogue: Catalogue, request: Request
+    asked: InsertObservation10,
+    services: Services,
+    catalogue: Catalogue,
+    request: Request,
+    pieces: Pieces | None = None,
 ) -> Response | Deferred:
-    """Store the rows of one om:Observation; answers with the ids of the observations."""
+    """Store the rows of one om:Observation; answers with the ids of the observations.
+
+    pieces  of the document, if it may be remembered
+    """
     procedure = _procedure(asked.assigned_sensor_id, catalogue)
     require(request.principal, Action.INSERT, catalogue.resource_of(procedure))
     parts = {local_name(part): part for part in asked.observation}
@@ -51,7 +71,13 @@ def insert_observation_10(
     result = parts.get("result")
     if result is None or len(result) == 0:
         raise MissingParameter("result", "The observation has no om:result with a swe:DataArray.")
-    table = read_result(result[0], max_values=services.settings.max_observations_per_insert)
+    array: Array | None = None
+    max_values = services.settings.max_observations_per_insert
+    if local_name(result[0]) == "DataArray":
+        array, text = read_array(result[0])
+        table = table_of(array, text, max_values=max_values)
+    else:
+        table = read_result(result[0], max_values=max_values)
     binding = bind(table.fields, procedure, catalogue)
     block: Block | None = None
     if table.rows:
@@ -74,17 +100,50 @@ def insert_observation_10(
             # A station alive without readings: istSOS' clients send it, and nothing is to be stored.
             return _answer([])
         block = Block(np.empty(0, np.int64), {})
-    insertion = Insertion(
-        procedure.id,
-        feature if feature.id == 0 else feature.id,
-        block,
-        OnDuplicate.REPLACE if asked.force else OnDuplicate.REFUSE,
-        closed(*sampling) if asked.force and sampling is not None else None,
-    )
+    if asked.force:
+        replace = None if sampling is None else closed(*sampling)
+        return _stored(
+            Insertion(procedure.id, feature if feature.id == 0 else feature.id, block, OnDuplicate.REPLACE, replace),
+            services, catalogue, request,
+        )  # fmt: skip
+    if pieces is not None and array is not None and sampling is not None and feature.id and binding.time >= 0:
+        PRODUCERS.put(catalogue, pieces, parse_document, partial(Producer, procedure, feature.id, array, binding))
+    insertion = Insertion(procedure.id, feature if feature.id == 0 else feature.id, block, OnDuplicate.REFUSE)
+    return _stored(insertion, services, catalogue, request)
+
+
+def insert_again(
+    producer: Producer, texts: list[str], services: Services, catalogue: Catalogue, request: Request
+) -> Deferred | None:
+    """The same for a document like one before, of which only times and values have to be read. None for what has to
+    go the full way: whatever is wrong is told there. Raises as ``auth.policy.require``: documents are remembered for
+    all callers who see the same catalogue, whatever they may do."""
+    require(request.principal, Action.INSERT, catalogue.resource_of(producer.procedure))
+    try:
+        begin, _ = instant(texts[producer.begin].strip(XML_BLANKS), "samplingTime")
+        end, _ = instant(texts[producer.end].strip(XML_BLANKS), "samplingTime")
+        table = table_of(
+            producer.array, texts[producer.values], max_values=services.settings.max_observations_per_insert
+        )
+        if begin > end or not table.rows:
+            return None
+        block = block_of(table, producer.binding)
+        _check_times(block, (begin, end))
+    except ThalwegError:
+        return None
+    insertion = Insertion(producer.procedure.id, producer.feature_id, block, OnDuplicate.REFUSE)
+    return _stored(insertion, services, catalogue, request)
+
+
+def _stored(insertion: Insertion, services: Services, catalogue: Catalogue, request: Request) -> Deferred:
     future: Future[list[Receipt]] = services.observe.insert(
         catalogue, (insertion,), request.actor("sos", "InsertObservation")
     )
-    return Deferred(future, lambda receipts: _answer(ids_of(receipts, (insertion,))), repeatable=feature.id == 0)
+    return Deferred(
+        future,
+        lambda receipts: _answer(ids_of(receipts, (insertion,))),
+        repeatable=isinstance(insertion.feature, Feature),
+    )
 
 
 def _procedure(sensor_id: str, catalogue: Catalogue) -> Procedure:

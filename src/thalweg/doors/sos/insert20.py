@@ -21,7 +21,6 @@ from thalweg.domain.observations import Insertion
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
 from thalweg.doors.http import Deferred, Request, Response
-from thalweg.doors.sos.elements import child, href_of, local_name, text_of
 from thalweg.doors.sos.filters import read_geometry
 from thalweg.doors.sos.places_input import feature_of, require_place
 from thalweg.doors.sos.request import InsertObservation20
@@ -38,6 +37,7 @@ from thalweg.doors.sos.swe_input import (
 )
 from thalweg.doors.sos.times import time_object
 from thalweg.doors.sos.versions import OBSERVATION_KINDS, XSI
+from thalweg.encode.xml_elements import child, href_of, local_name, text_of
 from thalweg.services.catalogue import resolve_offerings, resolve_procedures, resolve_properties
 from thalweg.services.projection import transform
 from thalweg.services.services import Services

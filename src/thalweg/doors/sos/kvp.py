@@ -1,7 +1,7 @@
 """Requests as key-value pairs, in a query string or a form.
 
 Names of parameters and of operations are compared without regard to case (OGC 06-121r9 clause 11.5.2), values are
-not. Texts that come again and again (names, formats) are decoded and split once; times are not remembered.
+not. Texts that come again and again (names, formats, short times) are decoded and split once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from thalweg.doors.sos.request import (
     GetObservationById,
     Operation,
 )
-from thalweg.doors.sos.times import LATEST, NO_FILTER, event_time, temporal_filter
+from thalweg.doors.sos.times import LATEST, NO_FILTER, TimeFilter, event_time, temporal_filter
 from thalweg.doors.sos.versions import (
     FES,
     GML31,
@@ -226,11 +226,21 @@ def parse_text(query: bytes, default_srid: int) -> Operation:
         if found is None or found.version != version:
             break
         try:
-            text = _decode(value)
+            return found.at(read(value))
         except UnicodeDecodeError:
             break
-        return found.at(read(text))
     return parse(parse_query(query), default_srid)
+
+
+# The same period is asked for of one procedure after the other.
+@lru_cache(maxsize=8192)
+def _event_time(raw: bytes) -> TimeFilter:
+    return event_time(_decode(raw))
+
+
+@lru_cache(maxsize=8192)
+def _temporal_filter(raw: bytes) -> TimeFilter:
+    return temporal_filter(_decode(raw))
 
 
 @lru_cache(maxsize=4096)
@@ -248,7 +258,7 @@ def _timeless(query: bytes, default_srid: int) -> GetObservation | None:
 
 _AMPERSAND: Final = 0x26
 _REMEMBERED_QUERY: Final = 2048
-_TIME_PARAMETERS: Final = ((b"eventTime=", V1, event_time), (b"temporalFilter=", V2, temporal_filter))
+_TIME_PARAMETERS: Final = ((b"eventTime=", V1, _event_time), (b"temporalFilter=", V2, _temporal_filter))
 """As most clients write them; other spellings are read all the same, in ``parse``."""
 
 

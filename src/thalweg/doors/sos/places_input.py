@@ -13,8 +13,8 @@ from thalweg.domain.catalogue import Feature
 from thalweg.domain.errors import InvalidParameter, MissingParameter, NotFound
 from thalweg.domain.geometry import Envelope, Geometry
 from thalweg.domain.snapshot import Catalogue
-from thalweg.doors.sos.elements import child, descendant, href_of, local_name, text_of
 from thalweg.doors.sos.filters import read_geometry
+from thalweg.encode.xml_elements import child, descendant, href_of, local_name, text_of
 from thalweg.services.catalogue import resolve_features
 from thalweg.services.projection import transform
 

@@ -15,7 +15,6 @@ from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParam
 from thalweg.domain.geometry import SpatialFilter
 from thalweg.doors.sos import request as requests
 from thalweg.doors.sos.describe import DESCRIPTION_FORMATS
-from thalweg.doors.sos.elements import child, children, local_name, namespace, required_text, text_of
 from thalweg.doors.sos.errors import OperationNotSupported
 from thalweg.doors.sos.filters import Comparison, comparison, crs_reference, spatial_operator
 from thalweg.doors.sos.kvp import (
@@ -55,6 +54,7 @@ from thalweg.doors.sos.versions import (
     require_version,
     response_format,
 )
+from thalweg.encode.xml_elements import child, children, local_name, namespace, required_text, text_of
 from thalweg.services.projection import CrsReference
 
 _VENDOR: Final = frozenset(

@@ -21,7 +21,6 @@ from thalweg.domain.errors import AlreadyExists, InvalidParameter, MissingParame
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Registration, SeriesRegistration
 from thalweg.doors.http import Deferred, Request, Response
-from thalweg.doors.sos.elements import children, href_of, local_name
 from thalweg.doors.sos.filters import crs_reference
 from thalweg.doors.sos.places_input import (
     feature_of,
@@ -39,6 +38,7 @@ from thalweg.encode.sensorml import SensorDocument, SensorOutput, read_sensor
 from thalweg.encode.sensorml.components import KINDS, constraint, unit
 from thalweg.encode.sensorml.elements import Reading
 from thalweg.encode.sensorml.model import POSITION_DEFINITION
+from thalweg.encode.xml_elements import children, href_of, local_name
 from thalweg.encode.xmltext import escape
 from thalweg.services.catalogue import resolve_procedures
 from thalweg.services.services import Services

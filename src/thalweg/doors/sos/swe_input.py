@@ -24,10 +24,10 @@ from thalweg.domain.errors import InvalidParameter, NotSupported, TooLarge
 from thalweg.domain.geometry import Geometry
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.time import format_instant
-from thalweg.doors.sos.elements import XML_BLANKS, href_of, local_name, text_of
 from thalweg.doors.sos.places_input import require_place
 from thalweg.doors.sos.times import instant
 from thalweg.encode.record import uom_identifier
+from thalweg.encode.xml_elements import XML_BLANKS, href_of, local_name, text_of
 
 QUALITY_SUFFIX: Final = ":qualityIndex"
 MISSING: Final = frozenset(("", "NaN", "nan", "NAN", "NULL", "null", "None", "none", "nil", "-999.9"))
@@ -75,6 +75,15 @@ class Table:
     plain: bool = True
 
 
+class Array(NamedTuple):
+    """A ``swe:DataArray`` without its values."""
+
+    fields: tuple[Field, ...]
+    token: str
+    block: str
+    decimal: str
+
+
 # ---------------------------------------------------------------- XML to table
 
 
@@ -84,11 +93,17 @@ def read_result(element: etree._Element, *, max_values: int) -> Table:
     max_values  most texts, those of time among them
     raises      InvalidParameter (``result``), MissingParameter, NotSupported for encodings other than text, TooLarge
     """
-    kind = local_name(element)
-    if kind in ("DataRecord", "SimpleDataRecord"):
+    if local_name(element) in ("DataRecord", "SimpleDataRecord"):
         fields = _fields(element)
         row = [f.value for f in fields]
         return Table(fields, [row], plain=_is_plain("".join(row)))
+    array, text = read_array(element)
+    return table_of(array, text, max_values=max_values)
+
+
+def read_array(element: etree._Element) -> tuple[Array, str]:
+    """A ``swe:DataArray`` and the text of its values. Raises as ``read_result``."""
+    kind = local_name(element)
     if kind not in ("DataArray", "SimpleDataArray"):
         raise InvalidParameter(
             "result", f"The result is a '{kind[:60]}'; swe:DataArray, swe:DataRecord and swe:SimpleDataRecord are read."
@@ -112,8 +127,7 @@ def read_result(element: etree._Element, *, max_values: int) -> Table:
         raise NotSupported(
             "The encoding of the array is not text (swe:TextBlock, swe:TextEncoding).", parameter="result"
         )
-    fields = _fields(record)
-    return _table(fields, (text or "").strip(XML_BLANKS), encoding, max_values)
+    return _separated(_fields(record), encoding), text or ""
 
 
 def _fields(record: etree._Element) -> tuple[Field, ...]:
@@ -137,7 +151,7 @@ def _fields(record: etree._Element) -> tuple[Field, ...]:
     return tuple(found)
 
 
-def _table(fields: tuple[Field, ...], text: str, encoding: etree._Element, max_values: int) -> Table:
+def _separated(fields: tuple[Field, ...], encoding: etree._Element) -> Array:
     token = encoding.get("tokenSeparator", ",")
     block = encoding.get("blockSeparator", "@")
     decimal = encoding.get("decimalSeparator", ".") or "."
@@ -154,6 +168,13 @@ def _table(fields: tuple[Field, ...], text: str, encoding: etree._Element, max_v
             f"The separators of tokens '{token[:20]}', blocks '{block[:20]}' and decimals '{decimal[:20]}' have to be "
             "there and different, and the last of them no part of a number.",
         )
+    return Array(fields, token, block, decimal)
+
+
+def table_of(array: Array, text: str, *, max_values: int) -> Table:
+    """The rows that a text of values holds. Raises InvalidParameter (``result``), TooLarge."""
+    fields, token, block, decimal = array
+    text = text.strip(XML_BLANKS)
     if not text:
         return Table(fields, [], decimal)
     if text.count(token) + text.count(block) >= max_values:

@@ -26,7 +26,7 @@ from thalweg.domain.time import (
     parse_duration,
     parse_instant,
 )
-from thalweg.doors.sos.elements import local_name, text_of
+from thalweg.encode.xml_elements import local_name, text_of
 from thalweg.services.observe import closed, open_begin
 
 MAX_TIMES: Final = 1000

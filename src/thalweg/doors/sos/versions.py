@@ -33,7 +33,6 @@ OGC: Final = "http://www.opengis.net/ogc"
 FES: Final = "http://www.opengis.net/fes/2.0"
 GML31: Final = "http://www.opengis.net/gml"
 GML32: Final = "http://www.opengis.net/gml/3.2"
-XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 SOAP: Final = ("http://www.w3.org/2003/05/soap-envelope", "http://schemas.xmlsoap.org/soap/envelope/")
 

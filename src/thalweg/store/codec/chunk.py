@@ -195,23 +195,18 @@ def decode_chunk(blob: bytes, property_ids: Sequence[int] | None = None, span: t
     try:
         head = _read_head(blob)
         codec, n, count, _, _, shared, table = head
-        entries: Iterable[_Row] = _ENTRY.iter_unpack(memoryview(blob)[table : table + _ENTRY.size * count])
+        entries: Iterable[_Row] = _ENTRY.iter_unpack(blob[table : table + _ENTRY.size * count])
         if property_ids is not None:
             by_id = {entry[0]: entry for entry in entries}
             entries = [by_id[key] for key in property_ids if key in by_id]
-        end = _decode_end(head, blob)
-        rows = _ALL
-        if span is not None:
-            low, high = end.searchsorted(span).tolist()
-            if low or high < n:
-                rows = slice(low, max(low, high))
-                end = end[rows]
+        end, rows = _ends(head, blob, span)
         m = len(end)
         columns: dict[int, Column] = {}
         for key, coding, decimals, quality, place, qualities_size, values_size in entries:
+            dtype = SCALED_DTYPES.get(coding)
             # The ordinary case, on its own for speed: scaled numbers, all valid, of one quality, not constant.
-            if coding in SCALED_DTYPES and codec == _PCODEC and values_size > 8 and not qualities_size:
-                scaled = np.empty(n, SCALED_DTYPES[coding])
+            if dtype is not None and codec == _PCODEC and values_size > 8 and not qualities_size:
+                scaled = np.empty(n, dtype)
                 progress = decompress_into(blob[place : place + values_size], scaled)
                 if progress.n_processed != n or not progress.finished or decimals > MAX_DECIMALS:
                     raise DamagedData(_DAMAGED + "a column is incomplete.")
@@ -252,6 +247,42 @@ def decode_chunk(blob: bytes, property_ids: Sequence[int] | None = None, span: t
 def _part(head: _Head, blob: bytes, flag: int) -> bytes:
     place, size = head.shared[flag]
     return blob[place : place + size]
+
+
+def _ends(head: _Head, blob: bytes, span: tuple[int, int] | None) -> tuple[TimeArray, slice]:
+    """The ends that lie in the span, and their rows. Where they are regular but for a few gaps, no others are made."""
+    if span is None:
+        return _decode_end(head, blob), _ALL
+    n, shared = head.rows, head.shared
+    if _TIMES in shared or head.step <= 0:
+        end = _decode_end(head, blob)
+        low, high = end.searchsorted(span).tolist()
+        rows = slice(low, max(low, high))
+        return end[rows], rows
+    jumps: list[tuple[int, int]] = []
+    if _JUMPS in shared:
+        jumps = list(_JUMP.iter_unpack(_part(head, blob, _JUMPS)))
+    low = _first_row(head, jumps, span[0])
+    high = max(low, _first_row(head, jumps, span[1]))
+    first = head.first + low * head.step
+    end = np.arange(first, first + (high - low) * head.step, head.step, dtype=np.int64)
+    for row, by_us in jumps:
+        if row < high:
+            end[max(0, row - low) :] += by_us
+    return end, slice(low, high) if low or high < n else _ALL
+
+
+def _first_row(head: _Head, jumps: Sequence[tuple[int, int]], instant: int) -> int:
+    """The first row whose end is not before the instant; all rows are: their number."""
+    step, start, base = head.step, 0, head.first
+    for stop, by_us in (*jumps, (head.rows, 0)):
+        # Rows from ``start`` up to ``stop`` end at base + row * step.
+        row = -((base - instant) // step)
+        if row < stop:
+            return max(row, start)
+        start = stop
+        base += by_us
+    return head.rows
 
 
 def _decode_end(head: _Head, blob: bytes) -> TimeArray:

@@ -102,7 +102,12 @@ class AccessReader:
         return [Grant(row[0], Scope(*row[1:4]), Role(row[4]), row[5]) for row in rows]
 
     def generation(self) -> int:
+        known = self._readers.mine().known
+        if known is not None and "access" in known:
+            return int(known["access"])
         ((generation,),) = self._readers.rows(GENERATION)
+        if known is not None:
+            known["access"] = generation
         return int(generation)
 
 
@@ -246,6 +251,8 @@ def _raise(tx: Transaction, grant: Grant) -> None:
 _NAMES: Final = {
     "procedure": "SELECT identifier FROM procedure WHERE workspace_id = ? AND id = ?",
     "offering": "SELECT identifier FROM offering WHERE workspace_id = ? AND id = ?",
+    "stream": "SELECT name FROM event_stream WHERE workspace_id = ? AND id = ?",
+    "layer": "SELECT name FROM layer WHERE workspace_id = ? AND id = ?",
     "package": "SELECT name FROM package WHERE workspace_id = ? AND id = ?",
     "table": "SELECT uuid FROM package_resource WHERE workspace_id = ? AND id = ?",
 }

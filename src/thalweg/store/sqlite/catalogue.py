@@ -79,17 +79,26 @@ class CatalogueReader:
 
     def catalogue(self, workspace_id: int) -> Catalogue:
         """The newest committed picture. Raises NotFound."""
-        rows = self._readers.mine().rows(GENERATION, (workspace_id,))
+        reader = self._readers.mine()
+        known = reader.known
+        if known is not None:
+            found: Catalogue | None = known.get(("catalogue", workspace_id))
+            if found is not None:
+                return found
+        rows = reader.rows(GENERATION, (workspace_id,))
         if not rows:
             raise NotFound("workspace", f"There is no workspace with the number {workspace_id}.")
         picture = self._pictures.get(workspace_id)
-        if picture is not None and picture.workspace.generation == rows[0][0]:
-            return picture
-        with self._lock:
-            reader = self._readers.mine()
-            with reader.snapshot():
-                picture = refresh(reader, workspace_id, self._pictures.get(workspace_id))
-            self._pictures[workspace_id] = picture
+        # One that another thread has read may be newer than a snapshot that is held.
+        if picture is None or picture.workspace.generation < rows[0][0]:
+            with self._lock:
+                picture = self._pictures.get(workspace_id)
+                if picture is None or picture.workspace.generation < rows[0][0]:
+                    with reader.snapshot():
+                        picture = refresh(reader, workspace_id, picture)
+                    self._pictures[workspace_id] = picture
+        if known is not None:
+            known["catalogue", workspace_id] = picture
         return picture
 
     def description(self, procedure_id: int) -> SensorDescription:

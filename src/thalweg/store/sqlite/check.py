@@ -16,6 +16,7 @@ from thalweg.domain.time import END_US, MIN_US
 from thalweg.store.codec.merge import is_sorted_unique
 from thalweg.store.sqlite.changes import decode_side
 from thalweg.store.sqlite.connection import Readers, Row
+from thalweg.store.sqlite.layer_check import check_layers
 from thalweg.store.sqlite.ranges import (
     BLOCK,
     Kinds,
@@ -29,6 +30,7 @@ from thalweg.store.sqlite.ranges import (
 )
 from thalweg.store.sqlite.reading import STATE
 from thalweg.store.sqlite.states import column_count, track_state
+from thalweg.store.sqlite.stream_check import check_streams
 from thalweg.store.sqlite.table_check import check_tables, refresh_words
 
 TRACKS: Final = "SELECT id FROM track WHERE id > ? ORDER BY id LIMIT 200"
@@ -61,6 +63,8 @@ def check(readers: Readers) -> Iterator[Finding]:
     try:
         yield from _check_file(readers)
         yield from _check_tracks(readers)
+        yield from check_layers(readers)
+        yield from check_streams(readers)
         yield from check_tables(readers)
     except DamagedData as error:
         # Damage at which not even the lists can be read.

@@ -142,7 +142,11 @@ def _check_position(block: Block) -> None:
 def _check_times(block: Block) -> None:
     """Instants inside the storable years, begin not after end."""
     for array in (block.end, block.begin, block.result_time):
-        if array is not None and len(array) and not (array.min() >= MIN_US and array.max() < END_US):
+        if array is None or not len(array):
+            continue
+        # One row is what stations send; of it, looking for the least and the greatest takes longer than all else.
+        least, greatest = (array.item(0),) * 2 if len(array) == 1 else (array.min(), array.max())
+        if not (least >= MIN_US and greatest < END_US):
             raise InvalidParameter("phenomenonTime", "A time is outside the years 0001 to 9999 (UTC).")
     if block.begin is not None and (block.begin > block.end).any():
         row = int(np.argmax(block.begin > block.end))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import apsw
 
-from thalweg.domain.errors import DamagedData, InvalidRequest, StoreUnavailable
+from thalweg.domain.errors import DamagedData, InvalidRequest, StoreUnavailable, ThalwegError
 
 OLDEST_SQLITE: Final = (3, 51, 3)
 """Before it, a commit that resets the write-ahead log while another connection checkpoints can damage the file
@@ -125,13 +125,17 @@ def domain_error(error: BaseException) -> BaseException:
 
 
 class Reader:
-    """One thread's connection for reading. Every statement is read to its end: nothing stays open between calls."""
+    """One thread's connection for reading. Every statement is read to its end: nothing stays open between calls.
 
-    __slots__ = ("__weakref__", "connection", "cursor")
+    known  while a snapshot is held (``Readers.held``): what has been found out in it, by name; else None
+    """
+
+    __slots__ = ("__weakref__", "connection", "cursor", "known")
 
     def __init__(self, path: Path) -> None:
         self.connection = connect(path, writer=False)
         self.cursor = self.connection.cursor()
+        self.known: dict[Hashable, Any] | None = None
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
         """All rows of a statement. Raises StoreUnavailable, DamagedData."""
@@ -143,6 +147,10 @@ class Reader:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All statements inside see one state of the store. Short work only, never a wait."""
+        if self.known is not None:
+            # One is held already.
+            yield
+            return
         self.rows("BEGIN")
         try:
             yield
@@ -172,6 +180,37 @@ class Readers:
     def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
         """All rows of a statement, by the calling thread's reader."""
         return self.mine().rows(sql, bindings)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """See ``Store.together``: one lock of the write-ahead log, which is two system calls, for all reads inside."""
+        reader = self._begun()
+        if reader is None:
+            yield
+            return
+        reader.known = {}
+        try:
+            yield
+        finally:
+            reader.known = None
+            try:
+                if reader.connection.in_transaction:
+                    reader.rows("COMMIT")
+            except (ThalwegError, apsw.Error):
+                # Closed meanwhile.
+                pass
+
+    def _begun(self) -> Reader | None:
+        """The calling thread's reader in a snapshot of its own. None if it has one, or none can be had: those that
+        read are told why."""
+        try:
+            reader = self.mine()
+            if reader.known is not None:
+                return None
+            reader.rows("BEGIN")
+        except ThalwegError:
+            return None
+        return reader
 
     def _open(self) -> Reader:
         with self._lock:

@@ -72,6 +72,9 @@ INSERT_DELETION: Final = """
 RAISE_ACCESS: Final = "UPDATE counter SET value = value + 1 WHERE name = 'access'"
 DELETE_GRANTS_ON: Final = """
     DELETE FROM role_grant WHERE workspace_id = ? AND kind = ? AND entity_id = ? RETURNING principal"""
+MOVE_GRANTS: Final = """
+    UPDATE OR REPLACE role_grant SET entity_id = ?4 WHERE workspace_id = ?1 AND kind = ?2 AND entity_id = ?3
+    RETURNING principal"""
 
 FIND_WORKSPACE: Final = "SELECT id FROM workspace WHERE name = ?"
 GET_WORKSPACE: Final = "SELECT name, generation FROM workspace WHERE id = ?"
@@ -231,8 +234,20 @@ def drop_offering(tx: Transaction, workspace_id: int, offering_id: int, generati
 
 def drop_grants_on(tx: Transaction, workspace_id: int, kind: str, number: int) -> None:
     """Take away what is granted on a dataset that goes."""
-    if tx.rows(DELETE_GRANTS_ON, (workspace_id, kind, number)):
+    _tell_changed(tx, workspace_id, tx.rows(DELETE_GRANTS_ON, (workspace_id, kind, number)))
+
+
+def move_grants(tx: Transaction, workspace_id: int, kind: str, number: int, other: int) -> None:
+    """Have what is granted on a dataset that goes be granted on the one that takes its place."""
+    _tell_changed(tx, workspace_id, tx.rows(MOVE_GRANTS, (workspace_id, kind, number, other)))
+
+
+def _tell_changed(tx: Transaction, workspace_id: int, principals: list[tuple[str]]) -> None:
+    """What everybody is granted is part of the workspace's catalogue, what users are, of what is remembered of them."""
+    if any(name for (name,) in principals):
         tx.rows(RAISE_ACCESS)
+    if any(not name for (name,) in principals):
+        raise_generation(tx, workspace_id)
 
 
 def ensure_feature(tx: Transaction, workspace_id: int, feature: Feature, generation: int | None = None) -> int:

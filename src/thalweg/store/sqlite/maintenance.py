@@ -6,8 +6,10 @@ import logging
 import shutil
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import apsw
 
@@ -16,13 +18,14 @@ from thalweg.domain.store import StoreFigures, StoreInfo
 from thalweg.store.codec.chunk import part_sizes
 from thalweg.store.sqlite.connection import BUSY_MS, PAGE_BYTES, Readers, connect, domain_error
 from thalweg.store.sqlite.files import RESERVE_BYTES, Reserve, StoreFiles
+from thalweg.store.sqlite.layers import REMOVALS, removal_step
 from thalweg.store.sqlite.lease import Lease
 from thalweg.store.sqlite.repeated import RepeatedLog
 from thalweg.store.sqlite.sealing import ALL_TRACKS, DUE_ROWS, DUE_TRACKS, IDLE_ROWS, IDLE_US, seal_step
 from thalweg.store.sqlite.states import unpack_series
 from thalweg.store.sqlite.table_shape import REMOVALS as TABLE_REMOVALS
 from thalweg.store.sqlite.table_shape import removal_step as table_removal_step
-from thalweg.store.sqlite.writer import Writer
+from thalweg.store.sqlite.writer import Transaction, Writer
 
 SWEEP_S: Final = 5.0
 """How often due tracks are looked for while something is written; IDLE_SWEEP_S: otherwise."""
@@ -46,14 +49,23 @@ _repeated = RepeatedLog(_log)
 COUNTS: Final = """
     SELECT (SELECT count(*) FROM workspace), (SELECT count(*) FROM procedure), (SELECT count(*) FROM track),
            (SELECT coalesce(sum(rows), 0) FROM track_state), (SELECT count(*) FROM chunk),
-           (SELECT coalesce(sum(tail_rows), 0) FROM track_state)"""
+           (SELECT coalesce(sum(tail_rows), 0) FROM track_state), (SELECT count(*) FROM layer),
+           (SELECT coalesce(sum(s.count), 0) FROM layer l JOIN layer_state s ON s.layer_id = l.id)"""
+STREAM_COUNTS: Final = """
+    SELECT count(*), coalesce(sum(members), 0), coalesce(sum(size_bytes), 0), (SELECT count(*) FROM stream_view)
+    FROM stream_state"""
 FIGURES: Final = "SELECT count(*), coalesce(sum(rows), 0), coalesce(sum(tail_rows), 0) FROM track_state"
 FEW_FIGURES: Final = """
-    SELECT (SELECT count(*) FROM procedure), (SELECT value FROM counter WHERE name = 'reopened')"""
+    SELECT (SELECT count(*) FROM procedure), (SELECT value FROM counter WHERE name = 'reopened'),
+           (SELECT count(*) FROM layer),
+           (SELECT coalesce(sum(s.count), 0) FROM layer l JOIN layer_state s ON s.layer_id = l.id)"""
 ACCESS: Final = "SELECT value FROM counter WHERE name = 'access'"
 PACKED_STATES: Final = "SELECT track_id, series FROM track_state WHERE track_id > ? ORDER BY track_id LIMIT 1000"
 PROPERTIES: Final = "SELECT id, identifier FROM observed_property"
 BLOCKS: Final = "SELECT id, block FROM chunk WHERE id > ? ORDER BY id LIMIT 500"
+
+_Removal: TypeAlias = Callable[[Transaction], bool]
+"""A step of removing; whether there is more to do."""
 
 
 class Maintenance:
@@ -70,8 +82,8 @@ class Maintenance:
         self._checkpointed_version = -1
         self._may_truncate = False
         self._swept_version = -1
+        self._looked_version = -1
         self._swept_s = -IDLE_SWEEP_S
-        self._tables_version = -1
         self._damaged: set[int] = set()
 
     # -------------------------------------------------------------- rounds
@@ -90,8 +102,8 @@ class Maintenance:
     def _round(self) -> None:
         version = self._version()
         due = self._due(version)
-        parts = self._parts_gone(version)
-        if not due and not parts and version == self._checkpointed_version:
+        gone = self._gone(version)
+        if not due and not gone and version == self._checkpointed_version:
             if self._may_truncate and _size(self._files.beside("-wal")) > QUIET_WAL_BYTES:
                 # Nothing was written since the last round: the log need not keep the length of its busiest hour.
                 self._writer.submit_alone(_truncate_log).result()
@@ -109,7 +121,7 @@ class Maintenance:
                 self._swept_s = -IDLE_SWEEP_S
                 break
             self.seal_track(track_id, everything=False)
-        self._remove_parts(parts, stop_s)
+        self._remove(gone, stop_s)
         self._reserve.keep()
         version = self._version()
         if self._checkpoint():
@@ -124,19 +136,22 @@ class Maintenance:
         self._swept_s, self._swept_version = time.monotonic(), version
         return [track_id for track_id in self._due_tracks() if track_id not in self._damaged]
 
-    def _parts_gone(self, version: int) -> list[tuple[int, int]]:
-        """Parts of tables whose records are still to be removed, looked for when something was written."""
-        if version == self._tables_version:
+    def _gone(self, version: int) -> list[_Removal]:
+        """What removes rows of layers and records of tables that are gone for readers, looked for when something was
+        written."""
+        if version == self._looked_version:
             return []
-        self._tables_version = version
-        return [(part, table_id) for part, table_id in self._readers.rows(TABLE_REMOVALS)]
+        self._looked_version = version
+        layers = [partial(removal_step, layer_id=layer_id) for (layer_id,) in self._readers.rows(REMOVALS)]
+        tables = [
+            partial(table_removal_step, part=part, table_id=table_id)
+            for part, table_id in self._readers.rows(TABLE_REMOVALS)
+        ]
+        return [*layers, *tables]
 
-    def _remove_parts(self, parts: list[tuple[int, int]], stop_s: float) -> None:
-        for part, table_id in parts:
-            while self._writer.submit(
-                lambda tx, part=part, table_id=table_id: table_removal_step(tx, part, table_id),  # type: ignore[misc]
-                frees_space=True,
-            ).result():
+    def _remove(self, removals: list[_Removal], stop_s: float) -> None:
+        for step in removals:
+            while self._writer.submit(step, frees_space=True).result():
                 self.relieve()
                 if time.monotonic() > stop_s:
                     # More of it in the next round, which the steps' own commits bring about.
@@ -264,12 +279,14 @@ class Maintenance:
     def figures(self) -> StoreFigures:
         """See ``MaintenanceStore.figures``."""
         ((tracks, rows, tail_rows),) = self._readers.rows(FIGURES)
-        ((procedures, reopened),) = self._readers.rows(FEW_FIGURES)
+        ((procedures, reopened, layers, features),) = self._readers.rows(FEW_FIGURES)
         return StoreFigures(
             tracks=tracks,
             rows=rows,
             tail_rows=tail_rows,
             procedures=procedures,
+            layers=layers,
+            features=features,
             size_bytes=_size(self._files.database),
             log_bytes=_size(self._files.beside("-wal")),
             free_bytes=self._free_bytes(),
@@ -287,7 +304,7 @@ class Maintenance:
 
     def info(self, url: str, epoch: str) -> StoreInfo:
         """See ``MaintenanceStore.info``; reads every chunk. Raises DamagedData."""
-        ((workspaces, procedures, tracks, rows, chunks, tail_rows),) = self._readers.rows(COUNTS)
+        ((workspaces, procedures, tracks, rows, chunks, tail_rows, layers, features),) = self._readers.rows(COUNTS)
         values = 0
         after = 0
         while states := self._readers.rows(PACKED_STATES, (after,)):
@@ -303,6 +320,9 @@ class Maintenance:
                     word, _, number = part.partition(" ")
                     name = f"{word} {identifiers.get(int(number), number)}" if number else word
                     parts[name] = parts.get(name, 0) + size
+        ((streams, members, member_bytes, views),) = self._readers.rows(STREAM_COUNTS)
+        if member_bytes:
+            parts["members"] = member_bytes
         return StoreInfo(
             url=url,
             epoch=epoch,
@@ -310,12 +330,17 @@ class Maintenance:
             size_bytes=sum(_size(self._files.beside(suffix)) for suffix in ("", "-wal")),
             workspaces=workspaces,
             procedures=procedures,
+            layers=layers,
+            features=features,
             tracks=tracks,
             rows=rows,
             values=values,
             chunks=chunks,
             tail_rows=tail_rows,
             bytes_per_part=dict(sorted(parts.items())),
+            event_streams=streams,
+            members=members,
+            views=views,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,14 @@ from thalweg.store.sqlite.check import check
 from thalweg.store.sqlite.checks import check_insertion
 from thalweg.store.sqlite.connection import Readers
 from thalweg.store.sqlite.deleting import delete_range
+from thalweg.store.sqlite.feature_part import FeaturePart
 from thalweg.store.sqlite.files import StoreFiles
 from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
 from thalweg.store.sqlite.states import SELECT_STATE
+from thalweg.store.sqlite.streams import StreamCalls
 from thalweg.store.sqlite.table_part import TablePart
 from thalweg.store.sqlite.writer import LOCK_TIMEOUT_S, MAX_QUEUE, Transaction, Writer
 from thalweg.store.sqlite.writing import Prepared, insert, read_state
@@ -54,7 +57,7 @@ from thalweg.store.sqlite.writing import Prepared, insert, read_state
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore(TablePart):
+class SqliteStore(FeaturePart, TablePart, StreamCalls):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -69,7 +72,9 @@ class SqliteStore(TablePart):
         self._observations = ObservationReader(self._readers)
         self._access = AccessReader(self._readers)
         self._maintenance = Maintenance(files, self._readers, self._writer)
+        self._open_features(self._readers, self._writer, self._maintenance.relieve)
         self._open_tables(self._readers, self._writer, self._maintenance.relieve)
+        super().__init__(self._readers, self._writer)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])
 
     # -------------------------------------------------------------- catalogue
@@ -350,6 +355,11 @@ class SqliteStore(TablePart):
 
     # -------------------------------------------------------------- maintenance
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        with self._writer.held(), self._readers.held():
+            yield
+
     @property
     def epoch(self) -> str:
         return self._epoch
@@ -373,11 +383,15 @@ class SqliteStore(TablePart):
     def backup(self, target: str) -> None:
         copy_to(self._files.database, Path(target))
 
+    def leads(self) -> bool:
+        return self._maintenance.lease.hold()
+
     def maintain(self) -> None:
         self._maintenance.round()
 
     def close(self) -> None:
         if self._writer.is_started:
+            self.leave_streams()
             self._maintenance.leave()
         self._writer.close()
         self._maintenance.close()

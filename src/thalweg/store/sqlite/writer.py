@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -82,6 +83,24 @@ class _Request:
     alone: bool
 
 
+class _Promise(Future[Any]):
+    """What a queued write will give. A thread that holds its writes back and waits for one would wait for ever."""
+
+    def __init__(self, writer: Writer) -> None:
+        super().__init__()
+        self._writer = writer
+
+    def result(self, timeout: float | None = None) -> Any:
+        if not self.done():
+            self._writer.before_waiting()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        if not self.done():
+            self._writer.before_waiting()
+        return super().exception(timeout)
+
+
 class _LateFailure(Exception):
     """A request without a savepoint has failed after it had written something."""
 
@@ -110,6 +129,7 @@ class Writer:
         self._queue: deque[_Request] = deque()
         self._wake = threading.Condition()
         self._closing = False
+        self._held_by = 0
         self._thread: threading.Thread | None = None
         self._connection: apsw.Connection | None = None
         self._needs_probe = False
@@ -130,11 +150,11 @@ class Writer:
                        of five for an insert; should it fail then, the whole batch is run again with savepoints
         returns        the work's result, once durable; StoreUnavailable where queue, lock or disk do not allow it
         """
-        return self._put(_Request(work, Future(), frees_space, decides_first, alone=False))
+        return self._put(_Request(work, _Promise(self), frees_space, decides_first, alone=False))
 
     def submit_alone(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
         """Queue work that needs the connection outside of a transaction while no process writes."""
-        return self._put(_Request(work, Future(), frees_space=False, decides_first=False, alone=True))
+        return self._put(_Request(work, _Promise(self), frees_space=False, decides_first=False, alone=True))
 
     def _put(self, request: _Request) -> Future[Any]:
         with self._wake:
@@ -149,9 +169,35 @@ class Writer:
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._run, name="thalweg-writer", daemon=True)
                     self._thread.start()
-                else:
+                elif self._held_by != threading.get_ident():
                     self._wake.notify()
         return request.future
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """What the calling thread queues inside is begun at the end, so that it shares a transaction: waking the
+        writer for the first one would leave all others to the next. For some milliseconds; one thread at a time, a
+        second one's calls change nothing. Waiting for a result inside begins what is queued."""
+        with self._wake:
+            mine = not self._held_by
+            if mine:
+                self._held_by = threading.get_ident()
+        try:
+            yield
+        finally:
+            if mine:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        with self._wake:
+            self._held_by = 0
+            if self._queue:
+                self._wake.notify()
+
+    def before_waiting(self) -> None:
+        """The calling thread is about to wait for something queued."""
+        if self._held_by == threading.get_ident():
+            self._let_go()
 
     @property
     def queued(self) -> int:
@@ -179,7 +225,7 @@ class Writer:
     def _run(self) -> None:
         while True:
             with self._wake:
-                while not self._queue and not self._closing:
+                while (not self._queue or self._held_by) and not self._closing:
                     self._wake.wait()
                 if not self._queue:
                     break

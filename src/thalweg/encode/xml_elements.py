@@ -1,4 +1,4 @@
-"""Small readers of XML elements, by local name: clients mix the namespaces of GML, SWE Common and O&M versions."""
+"""Small readers of XML elements, by local name: clients mix namespaces, and some declare none."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Final
 from lxml import etree
 
 from thalweg.domain.errors import MissingParameter
-from thalweg.doors.sos.versions import XLINK_HREF
 
 XML_BLANKS: Final = " \t\r\n"
 """What XML takes for blank. Python's ``strip`` takes more away, such as no-break spaces, which are content."""
+XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
 
 
 def local_name(element: etree._Element) -> str:
+    """The element's name without its namespace."""
     # The parser leaves out comments and processing instructions, whose tag would be no text.
     tag: str = element.tag  # type: ignore[assignment]
     return tag[tag.rfind("}") + 1 :]
@@ -53,10 +54,10 @@ def child(element: etree._Element, name: str) -> etree._Element | None:
     return None
 
 
-def children(element: etree._Element, name: str) -> Iterator[etree._Element]:
-    """The children of that local name."""
+def children(element: etree._Element, *names: str) -> Iterator[etree._Element]:
+    """The children of these local names."""
     for candidate in element:
-        if local_name(candidate) == name:
+        if local_name(candidate) in names:
             yield candidate
 
 
@@ -68,3 +69,8 @@ def descendant(element: etree._Element, *names: str) -> etree._Element | None:
             return None
         found = child(found, name)
     return found
+
+
+def serialized(element: etree._Element) -> bytes:
+    """The element as a document of its own, without what follows it."""
+    return etree.tostring(element, encoding="utf-8", with_tail=False)

@@ -1,0 +1,1 @@
+"""Reports of runs: Markdown tables, SVG plots, one self-contained HTML page."""

@@ -1,0 +1,186 @@
+"""What a profile asks of a target: prepared there, and made into requests."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from thalweg.bench import datastore, sos, wfs
+from thalweg.bench.errors import BenchError
+from thalweg.bench.profiles import Profile
+from thalweg.bench.requests import Pool, Request, Template
+from thalweg.bench.targets import Target
+
+POOL_SIZE: Final = 5000
+"""Different requests of a pool; more than any cache of answers would hold by chance."""
+SAMPLES: Final = 8
+"""Requests whose answers are compared before two targets are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run chooses, beside what its profile says.
+
+    sos_version  spoken to an SOS
+    resource     an existing table's id (CKAN); empty: one is made
+    rows         of the table that is made; 0: as the profile says
+    members      file of members (LDES); None: made ones
+    sensors      of an SOS that are asked for; empty: all in its capabilities
+    """
+
+    sos_version: str = "1.0.0"
+    resource: str = ""
+    rows: int = 0
+    members: Path | None = None
+    seed: int = 7
+    sensors: tuple[sos.Sensor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kind of request of a workload.
+
+    sample  a few of its requests, whose answers are compared with another target's
+    """
+
+    label: str
+    source: Pool | Template
+    sample: tuple[Request, ...] = ()
+
+    def fresh(self, number: int, seconds: float) -> Case:
+        """The case for the phase of a number: what may be sent once only goes on at times and numbers of its own."""
+        if isinstance(self.source, Pool):
+            return self
+        # A million a second is more than any generator sends.
+        later = number * int(1_000_000 * max(1.0, seconds))
+        moved = replace(self.source, base_s=self.source.base_s + later, first=self.source.first + later)
+        return replace(self, source=moved)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A prepared workload; ``beside``: requests that a writer sends meanwhile, at ``writer_rate`` a second."""
+
+    cases: tuple[Case, ...]
+    about: dict[str, Any]
+    beside: Pool | Template | None = None
+    writer_rate: float = 0.0
+
+
+def _service(target: Target, options: Options) -> sos.Service:
+    service = sos.discover(target, options.sos_version)
+    return replace(service, sensors=options.sensors) if options.sensors else service
+
+
+def _pool(requests: sos.RandomPeriods) -> Pool:
+    return Pool(tuple(islice(requests.stream(), POOL_SIZE)))
+
+
+def _case(label: str, pool: Pool) -> Case:
+    return Case(label, pool, pool.requests[:SAMPLES])
+
+
+def _sos_periods(profile: Profile, target: Target, options: Options) -> Work:
+    service = _service(target, options)
+    quality = bool(profile.parameters.get("quality"))
+    period = int(profile.parameters["seconds"]) * 1_000_000
+    return Work((_case("GO", _pool(sos.RandomPeriods(service, period, options.seed, quality))),), _about(service))
+
+
+def _sos_capabilities(_profile: Profile, target: Target, options: Options) -> Work:
+    service = _service(target, options)
+    return Work((Case("GC", Pool((service.capabilities(),))),), _about(service))
+
+
+def _sos_describe(_profile: Profile, target: Target, options: Options) -> Work:
+    service = _service(target, options)
+    rng = random.Random(options.seed)
+    pool = Pool(tuple(service.describe(rng.choice(service.sensors)) for _ in range(POOL_SIZE)))
+    return Work((_case("DS", pool),), _about(service))
+
+
+def _sos_insert(_profile: Profile, target: Target, options: Options) -> Work:
+    service = sos.discover(target, "1.0.0")
+    newest = max(sensor.end_us for sensor in service.sensors)
+    return Work((Case("IO", sos.inserts(service, newest + 600_000_000, 600)),), _about(service))
+
+
+def _about(service: sos.Service) -> dict[str, Any]:
+    return {
+        "sos_version": service.version,
+        "sensors": len(service.sensors),
+        "capabilities_bytes": service.capabilities_bytes,
+    }
+
+
+def _table(profile: Profile, target: Target, options: Options) -> datastore.Table:
+    rows = options.rows or int(profile.parameters["rows"])
+    return datastore.table(target, rows, resource=options.resource)
+
+
+def _datastore_search(profile: Profile, target: Target, options: Options) -> Work:
+    table = _table(profile, target, options)
+    offset = int(profile.parameters["offset"])
+    rng = random.Random(options.seed)
+    if offset < 0:
+        pool = Pool(tuple(table.search(rng.randrange(max(1, table.rows - 10))) for _ in range(POOL_SIZE)))
+    else:
+        pool = Pool((table.search(min(offset, max(0, table.rows - 10))),))
+    rate = float(profile.parameters.get("writer_rate", 0))
+    return Work((_case("search", pool),), table.about(), Pool((table.insert(),)) if rate else None, rate)
+
+
+def _datastore_insert(profile: Profile, target: Target, options: Options) -> Work:
+    table = _table(profile, target, options)
+    return Work((Case("insert", Pool((table.insert(),))),), table.about())
+
+
+def _datastore_malformed(profile: Profile, target: Target, options: Options) -> Work:
+    table = _table(profile, target, options)
+    return Work((Case("malformed", Pool((table.malformed(),))),), table.about())
+
+
+def _datastore_sql(profile: Profile, target: Target, options: Options) -> Work:
+    table = _table(profile, target, options)
+    return Work((_case("sql", Pool((table.sql(min(5354, max(0, table.rows - 10))),))),), table.about())
+
+
+def _wfs(profile: Profile, target: Target, _options: Options) -> Work:
+    service = wfs.discover(target)
+    cases = []
+    for layer in profile.parameters["layers"]:
+        for name in wfs.FORMATS:
+            request = service.features(layer, name, int(profile.parameters["count"]))
+            cases.append(Case(f"{layer} {name}", Pool((request,)), (request,)))
+    return Work(tuple(cases), service.about())
+
+
+_MAKERS: Final[Mapping[str, Callable[[Profile, Target, Options], Work]]] = MappingProxyType(
+    {
+        "sos-periods": _sos_periods,
+        "sos-capabilities": _sos_capabilities,
+        "sos-describe": _sos_describe,
+        "sos-insert": _sos_insert,
+        "datastore-search": _datastore_search,
+        "datastore-insert": _datastore_insert,
+        "datastore-malformed": _datastore_malformed,
+        "datastore-sql": _datastore_sql,
+        "wfs-getfeature": _wfs,
+    }
+)
+
+
+def prepare(profile: Profile, target: Target, options: Options) -> Work:
+    """Make ready what a profile asks of a target, and its requests.
+
+    raises  DoorMissing if the target does not speak the protocol; Unreachable; BenchError
+    """
+    maker = _MAKERS.get(profile.workload)
+    if maker is None:
+        raise BenchError(f"The profile {profile.name} is no plain row of requests.")
+    return maker(profile, target, options)

@@ -1,0 +1,143 @@
+"""What answers of this door have in common: negotiation, caching, validators, what a caller may see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyoxigraph import Quad
+from xxhash import xxh3_128_hexdigest
+
+from thalweg.auth.policy import Action, may, may_somewhere, refuse, require
+from thalweg.domain.access import Principal, Resource
+from thalweg.domain.errors import NotFound, NotSupported
+from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.streams import EventStream, View
+from thalweg.doors.http import Request, Response
+from thalweg.encode.rdf.syntax import HTML, SYNTAXES, TURTLE, Syntax, wanted
+from thalweg.encode.rdf.write import write
+from thalweg.services.services import Services
+
+HTML_TYPE: Final = "text/html; charset=utf-8"
+
+
+def seen(request: Request, services: Services) -> Catalogue:
+    """The workspace in the path, as the caller may see it. NotFound, Unauthenticated, PermissionDenied: all before it
+    is told what is in it."""
+    return services.catalogue.seen(request.workspace, request.principal)
+
+
+def resource(catalogue: Catalogue, stream: EventStream) -> Resource:
+    """A stream for questions of policy."""
+    return catalogue.dataset("stream", stream.id, public=stream.public)
+
+
+def require_workspace(request: Request, services: Services, action: Action) -> int:
+    """The id of the workspace in the path, if the caller may do this to it as a whole.
+
+    raises  NotFound, Unauthenticated, PermissionDenied
+    """
+    catalogue = seen(request, services)
+    require(request.principal, action, catalogue.resource)
+    return catalogue.workspace.id
+
+
+def find_stream(request: Request, services: Services, name: str, action: Action = Action.READ) -> EventStream:
+    """A stream that the caller may do this to.
+
+    raises  NotFound for one that is not there or that the caller may not read; Unauthenticated, PermissionDenied
+    """
+    catalogue = seen(request, services)
+    workspace_id = catalogue.workspace.id
+    stream = services.streams.streams(workspace_id).get(name)
+    if stream is None or not may(request.principal, Action.READ, resource(catalogue, stream)):
+        # Who may not do it to any stream is told so, whether this one is there or not.
+        if not may(request.principal, action, catalogue.resource) and not may_somewhere(
+            request.principal, action, workspace_id
+        ):
+            refuse(request.principal, action)
+        raise NotFound("stream", f"There is no event stream '{name[:100]}'.")
+    if action is not Action.READ:
+        require(request.principal, action, resource(catalogue, stream))
+    return stream
+
+
+def is_open(request: Request, services: Services, stream: EventStream) -> bool:
+    """Whether callers without credentials may read it, so that shared caches may keep what is fetched of it."""
+    anybody = Principal("", services.settings.anonymous_role)
+    return may(anybody, Action.READ, resource(services.catalogue.of(request.workspace), stream))
+
+
+def find_view(services: Services, stream: EventStream, name: str) -> View:
+    """NotFound."""
+    view = services.streams.views(stream).get(name)
+    if view is None:
+        raise NotFound("view", f"The event stream '{stream.name}' has no view '{name[:100]}'.")
+    return view
+
+
+def visible(request: Request, services: Services) -> list[tuple[EventStream, Sequence[View]]]:
+    """The streams that the caller may read, with their views, by name."""
+    principal: Principal = request.principal
+    catalogue = seen(request, services)
+    found = services.streams.streams(catalogue.workspace.id)
+    return [
+        (stream, tuple(services.streams.views(stream).values()))
+        for _, stream in sorted(found.items())
+        if may(principal, Action.READ, resource(catalogue, stream))
+    ]
+
+
+def asked_for(request: Request) -> Syntax | str:
+    """The syntax, HTML or EVENT_STREAM that the client wants. NotSupported (parameter ``Accept``)."""
+    choice = wanted(request.header(b"accept"))
+    if choice is None:
+        known = ", ".join(syntax.media_type for syntax in SYNTAXES)
+        raise NotSupported(
+            f"None of the media types asked for can be written; known are {known} and {HTML}.", parameter="Accept"
+        )
+    return choice
+
+
+def asked_syntax(request: Request) -> Syntax:
+    """The same for documents that have no other form; Turtle for who asks for a page or events."""
+    choice = asked_for(request)
+    return choice if isinstance(choice, Syntax) else TURTLE
+
+
+def content_type(syntax: Syntax) -> str:
+    return f"{syntax.media_type};charset=UTF-8"
+
+
+def validator(*parts: object) -> str:
+    """A strong ETag made of everything that the bytes depend on."""
+    return f'"{xxh3_128_hexdigest(chr(31).join(map(str, parts)).encode())}"'
+
+
+def head(
+    services: Services, *, public: bool, is_immutable: bool = False, differs: bool = False
+) -> list[tuple[str, str]]:
+    """Headers of a document that is fetched.
+
+    public   False: only for who asked, and for no shared cache
+    differs  whether others who may fetch it find other things in it
+    """
+    settings = services.settings
+    scope = "public" if public else "private"
+    caching = (
+        f"{scope},max-age={settings.ldes_max_age_immutable_s},immutable"
+        if is_immutable
+        else f"{scope},max-age={settings.ldes_max_age_s}"
+    )
+    vary = "Accept" if public and not differs else "Accept, Authorization, Cookie"
+    headers = [("Cache-Control", caching), ("Vary", vary), ("Content-Disposition", "inline")]
+    if not settings.cors_origins:
+        # Clients of event streams run in pages of any origin; where origins are configured, the server says which.
+        headers.append(("Access-Control-Allow-Origin", "*"))
+    return headers
+
+
+def document(quads: Sequence[Quad], syntax: Syntax, status: int = 200) -> Response:
+    """A small document of the administration."""
+    headers = [("Cache-Control", "no-store"), ("Vary", "Accept, Authorization, Cookie")]
+    return Response(write(quads, syntax), content_type(syntax), status, headers)

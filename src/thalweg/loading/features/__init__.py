@@ -1,0 +1,1 @@
+"""Loading of vector files into layers."""

@@ -1,0 +1,249 @@
+"""Bulk loading of features: bounded transactions, with the encoding done outside of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.domain.access import Actor, actor
+from thalweg.domain.errors import ThalwegError
+from thalweg.domain.features import (
+    EncodedFeatures,
+    Features,
+    FragmentEncoder,
+    FragmentForm,
+    Layer,
+    LoadReceipt,
+    OnConflict,
+)
+from thalweg.store.sqlite.audit import record
+from thalweg.store.sqlite.layer_checks import CheckedFeatures, check_features
+from thalweg.store.sqlite.layer_edits import taken_error
+from thalweg.store.sqlite.layer_locks import refuse_held
+from thalweg.store.sqlite.layer_tables import tables
+from thalweg.store.sqlite.layer_writing import (
+    SELECT_WRITING,
+    LayerWriter,
+    layer_in,
+    values_of,
+    write_fragments,
+)
+from thalweg.store.sqlite.writer import Transaction, Writer
+
+STEP_FEATURES: Final = 1_024
+"""Features of one transaction: some 30 ms of the lock for lines of a dozen positions in four forms."""
+STEP_BYTES: Final = 8 << 20
+"""WKB of one transaction; a step of large geometries has fewer features."""
+
+NEXT_NUMBER: Final = "SELECT next_number FROM layer_state WHERE layer_id = ?"
+REFRESH_ROWS: Final = "SELECT id, version{columns}, geometry FROM {table} WHERE id > ? ORDER BY id LIMIT ?"
+SET_PENDING: Final = "UPDATE layer_state SET pending = ? WHERE layer_id = ?"
+SET_STAMP: Final = """
+    UPDATE layer_state SET stamp = ?1, generation = generation + 1
+    WHERE layer_id = ?2 AND pending = ?1 RETURNING 1"""
+
+
+def steps(batches: Iterable[Features]) -> Iterator[Features]:
+    """The same features in batches of a step's size at most."""
+    for batch in batches:
+        start = 0
+        while start < len(batch):
+            end = min(start + STEP_FEATURES, len(batch))
+            size = 0
+            if batch.geometries:
+                for row in range(start, end):
+                    size += len(batch.geometries[row] or b"")
+                    if size > STEP_BYTES and row > start:
+                        end = row
+                        break
+            if start == 0 and end == len(batch):
+                yield batch
+            else:
+                yield Features(
+                    batch.ids[start:end],
+                    batch.geometries[start:end],
+                    {name: column[start:end] for name, column in batch.columns.items()},
+                )
+            start = end
+
+
+@dataclass(slots=True)
+class _Step:
+    """Features with the numbers they will have, if nobody else takes them meanwhile, and their fragments.
+
+    given  which came with numbers of their own
+    """
+
+    layer: Layer
+    features: CheckedFeatures
+    given: npt.NDArray[np.bool_]
+    encoded: Mapping[FragmentForm, EncodedFeatures]
+
+
+def load(
+    writer: Writer,
+    layer: Layer,
+    next_number: int,
+    batches: Iterable[Features],
+    encoder: FragmentEncoder,
+    on_conflict: OnConflict,
+    by: Actor | str,
+    progress: Callable[[LoadReceipt], None] | None,
+    relieve: Callable[[], None],
+) -> LoadReceipt:
+    """See ``FeatureStore.load_features``. While a step is written the next one is encoded."""
+    total = LoadReceipt(0, 0, 0)
+    begun = False
+    waiting: Future[tuple[LoadReceipt, int]] | None = None
+
+    def settle() -> None:
+        nonlocal total, next_number, waiting
+        if waiting is None:
+            return
+        future, waiting = waiting, None
+        done, reached = future.result()
+        next_number = max(next_number, reached)
+        total = LoadReceipt(total.added + done.added, total.replaced + done.replaced, total.skipped + done.skipped)
+        if progress is not None:
+            progress(total)
+
+    try:
+        for batch in steps(batches):
+            checked = check_features(layer, batch)
+            given = checked.ids != 0
+            ids = checked.ids
+            if not given.all():
+                ids = ids.copy()
+                start = max(next_number, int(ids.max()) + 1)
+                ids[~given] = np.arange(start, start + int((~given).sum()))
+            # What the step will make of it, unless others insert meanwhile.
+            next_number = max(next_number, int(ids.max()) + 1)
+            features = checked.with_ids(ids)
+            step = _Step(layer, features, given, encoder.encode(layer, features.features(layer)))
+            settle()
+            relieve()
+            waiting = writer.submit(
+                lambda tx, step=step, first=not begun: _write(tx, step, encoder, on_conflict, by, first)  # type: ignore[misc]
+            )
+            begun = True
+        settle()
+    except BaseException:
+        # What was handed over is written all the same, and told.
+        with suppress(ThalwegError):
+            settle()
+        if begun:
+            with suppress(ThalwegError):
+                writer.submit(lambda tx: _record_end(tx, layer, total, by, "broken off")).result()
+        raise
+    if begun:
+        writer.submit(lambda tx: _record_end(tx, layer, total, by, "done")).result()
+    return total
+
+
+def _record_end(tx: Transaction, layer: Layer, total: LoadReceipt, by: Actor | str, how: str) -> None:
+    detail = f"{how}: {total.added:,} inserted, {total.replaced:,} changed, {total.skipped:,} skipped"
+    record(tx, by, "load features", layer.name, detail, layer.workspace_id)
+
+
+def _write(
+    tx: Transaction, step: _Step, encoder: FragmentEncoder, on_conflict: OnConflict, by: Actor | str, first: bool
+) -> tuple[LoadReceipt, int]:
+    """first  whether the load begins with it"""
+    layer = layer_in(tx, step.layer.id)
+    if first:
+        record(tx, by, "load features", layer.name, "begun", layer.workspace_id)
+    writer = LayerWriter(tx, layer, encoder, actor(by).name)
+    features, encoded = step.features, step.encoded
+    if layer.fields != step.layer.fields or layer.schema_version != step.layer.schema_version:
+        features = check_features(layer, features.features(step.layer))
+        encoded = encoder.encode(layer, features.features(layer))
+    if not step.given.all() and (features.ids[~step.given] < writer.next_number).any():
+        # Somebody else took the numbers.
+        ids = features.ids.copy()
+        ids[~step.given] = 0
+        features = writer.numbered(features.with_ids(ids))
+        encoded = encoder.encode(layer, features.features(layer))
+    taken = writer.known(features.ids)
+    receipt = LoadReceipt(len(features), 0, 0)
+    if len(taken):
+        if on_conflict is OnConflict.REFUSE:
+            raise taken_error(layer, taken)
+        conflicting = np.isin(features.ids, taken)
+        new = features.take(np.flatnonzero(~conflicting))
+        if on_conflict is OnConflict.REPLACE:
+            refuse_held(tx, layer, taken, "")
+            replacing = features.take(np.flatnonzero(conflicting))
+            writer.replace(writer.rows_of(replacing.ids), replacing)
+            receipt = LoadReceipt(len(new), len(replacing), 0)
+        else:
+            receipt = LoadReceipt(len(new), 0, len(taken))
+        writer.insert(new)
+        touched = features.ids if on_conflict is OnConflict.REPLACE else new.ids
+    else:
+        writer.insert(features, encoded)
+        touched = features.ids
+    if len(touched):
+        writer.log_load(touched)
+    writer.finish()
+    return receipt, writer.next_number
+
+
+# ---------------------------------------------------------------- encoding anew
+
+
+def refresh(writer: Writer, layer_id: int, encoder: FragmentEncoder, relieve: Callable[[], None]) -> Iterator[int]:
+    """See ``FeatureStore.refresh_fragments``."""
+    while True:
+        stamp = writer.submit(lambda tx: _begin(tx, layer_id, encoder)).result()
+        if stamp is None:
+            return
+        after: int | None = -(1 << 63)
+        first = True
+        while after is not None:
+            count, after = writer.submit(
+                lambda tx, after=after, first=first: _refresh_step(tx, layer_id, encoder, after, first)  # type: ignore[misc]
+            ).result()
+            first = False
+            relieve()
+            yield count
+        if writer.submit(lambda tx, stamp=stamp: bool(tx.rows(SET_STAMP, (stamp, layer_id)))).result():  # type: ignore[misc]
+            return
+        # Somebody wrote with another encoder meanwhile: once more.
+
+
+def _begin(tx: Transaction, layer_id: int, encoder: FragmentEncoder) -> int | None:
+    """The stamp to be reached; None if all stand on it already."""
+    layer = layer_in(tx, layer_id)
+    ((*_, stamp, _pending),) = tx.rows(SELECT_WRITING, (layer_id,))
+    wanted = encoder.stamp(layer)
+    if stamp == wanted:
+        return None
+    tx.rows(SET_PENDING, (wanted, layer_id))
+    return wanted
+
+
+def _refresh_step(
+    tx: Transaction, layer_id: int, encoder: FragmentEncoder, after: int, first: bool
+) -> tuple[int, int | None]:
+    layer = layer_in(tx, layer_id)
+    statements = tables(layer)
+    text = REFRESH_ROWS.format(columns=statements.columns, table=statements.features)
+    if first:
+        text = text.replace("id > ?", "id >= ?", 1)
+    rows = tx.rows(text, (after, STEP_FEATURES))
+    if not rows:
+        return 0, None
+    features = values_of(layer, rows)
+    encoded = encoder.encode(layer, features)
+    ids = features.ids.tolist()
+    write_fragments(tx, statements, ids, encoded)
+    for form in FragmentForm:
+        if form not in encoded:
+            tx.many(statements.delete_fragment(form), zip(ids))
+    return len(rows), ids[-1]

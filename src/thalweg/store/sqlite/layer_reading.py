@@ -1,0 +1,424 @@
+"""Reading features: pages of stored fragments, batches of rows, counts."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from thalweg.domain.errors import InvalidParameter
+from thalweg.domain.features import (
+    MAX_BATCH_FEATURES,
+    FeatureChange,
+    FeatureQuery,
+    Features,
+    FragmentForm,
+    FragmentPage,
+    FragmentRun,
+    IdArray,
+    Layer,
+    LayerState,
+    SortKey,
+)
+from thalweg.domain.filters import Filter
+from thalweg.store.sqlite.connection import Reader, Readers, Row
+from thalweg.store.sqlite.layer_entities import SELECT_STATE, SELECT_STATES, state_of
+from thalweg.store.sqlite.layer_log import SELECT_CHANGES, SELECT_HISTORY, changes_of
+from thalweg.store.sqlite.layer_select import (
+    MAX_WALKED,
+    count_in_box,
+    expected_in_box,
+    first_in_box,
+    prepare,
+    select_ids,
+)
+from thalweg.store.sqlite.layer_tables import features_table, field_column, form_table, tables
+from thalweg.store.sqlite.layer_writing import carray, no_layer, values_of
+from thalweg.store.sqlite.layers import LayerReader
+
+RUN_FEATURES: Final = 1_000
+"""Fragments that are joined to one run when many are read: some hundred kilobytes to a megabyte."""
+MAX_REMEMBERED_IDS: Final = 2_000_000
+"""Ids of filtered queries that a process remembers (8 bytes each), so that a count, a page and the pages after it look
+through the layer once."""
+MAX_REMEMBERED: Final = 256
+DENSE: Final = 10_000
+"""A box that may hold so many features is counted without giving out their ids, and its first ones are looked for in
+natural order."""
+MAX_BOUNDARIES: Final = 4_096
+"""Ids at offsets that a process remembers of all layers together."""
+FIRST_GROUPS: Final = 64
+"""Groups read first when an offset is looked for; then all of them."""
+MAX_GROUP_LISTS: Final = 64
+"""Layers whose groups a process remembers, 16 bytes a group of some hundred features, until they change."""
+
+GROUPS: Final = """
+    SELECT first, count FROM layer_group WHERE layer_id = ? ORDER BY first LIMIT ?"""
+# One value of all fragments: for two hundred of them joining in SQLite takes 24 µs, and joining rows in Python 55.
+PAGE: Final = """
+    SELECT CAST(group_concat(content, '') AS BLOB), count(*) FROM
+        (SELECT content FROM {form} WHERE id >= ? AND id < ? ORDER BY id)"""
+LAST_PAGE: Final = """
+    SELECT CAST(group_concat(content, '') AS BLOB), count(*) FROM
+        (SELECT content FROM {form} WHERE id >= ? ORDER BY id)"""
+OF_IDS: Final = """
+    SELECT CAST(group_concat(content, '') AS BLOB), count(*) FROM
+        (SELECT f.content FROM carray(?) c CROSS JOIN {form} f ON f.id = c.value)"""
+AFTER: Final = """
+    SELECT CAST(group_concat(content, '') AS BLOB), count(*), max(id) FROM
+        (SELECT id, content FROM {form} WHERE id > ? ORDER BY id LIMIT ?)"""
+SHAPES: Final = "SELECT geometry FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
+SHAPES_OF_IDS: Final = "SELECT f.geometry FROM carray(?) c CROSS JOIN {table} f ON f.id = c.value"
+LAST_ID: Final = (1 << 63) - 1
+AT_OFFSET: Final = "SELECT id FROM {table} WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ?"
+
+
+class FeatureReader:
+    """Reads features, each thread by its own connection."""
+
+    def __init__(self, readers: Readers, layers: LayerReader) -> None:
+        self._readers = readers
+        self._layers = layers
+        self._lock = threading.Lock()
+        self._boundaries: OrderedDict[tuple[int, int, int], int | None] = OrderedDict()
+        self._groups: dict[int, tuple[int, _Groups]] = {}
+        self._selected: OrderedDict[tuple[int, int, Filter | None, tuple[SortKey, ...]], IdArray] = OrderedDict()
+        self._selected_ids = 0
+        self._counted: OrderedDict[tuple[int, int, Filter], int] = OrderedDict()
+
+    # ------------------------------------------------------------ states and counts
+
+    def state(self, layer_id: int) -> LayerState:
+        """See ``FeatureStore.layer_state``."""
+        return self._state(self._readers.mine(), self._layer(layer_id))[0]
+
+    def _state(self, reader: Reader, layer: Layer) -> tuple[LayerState, int]:
+        """The state, and the stamp that all fragments stand on. Raises NotFound for a layer that is gone, whose tables
+        may be, too: to be asked first in every snapshot, as a stream may have waited long."""
+        rows = reader.rows(SELECT_STATE, (layer.id,))
+        if not rows:
+            raise no_layer(layer.id)
+        return state_of(rows[0], layer.srid), rows[0][9]
+
+    def states(self, workspace_id: int) -> dict[int, LayerState]:
+        """See ``FeatureStore.layer_states``."""
+        srids = {layer.id: layer.srid for layer in self._layers.layers(workspace_id).values()}
+        rows = self._readers.rows(SELECT_STATES, (workspace_id,))
+        return {row[0]: state_of(row, srids[row[0]]) for row in rows if row[0] in srids}
+
+    def count(self, layer_id: int, where: Filter | None) -> int:
+        """See ``FeatureStore.count_features``."""
+        if where is None:
+            return self.state(layer_id).count
+        layer = self._layer(layer_id)
+        reader = self._readers.mine()
+        with reader.snapshot():
+            state, _ = self._state(reader, layer)
+            key = (layer.id, state.generation, where)
+            counted = self._counted.get(key)
+            if counted is None:
+                if (*key, ()) not in self._selected and expected_in_box(layer, where, state) >= DENSE:
+                    counted = count_in_box(reader.rows, tables(layer), where)
+                if counted is None:
+                    return len(self._ids(reader, layer, state, where, ()))
+                with self._lock:
+                    self._counted[key] = counted
+                    while len(self._counted) > MAX_REMEMBERED:
+                        self._counted.popitem(last=False)
+            return counted
+
+    def _layer(self, layer_id: int) -> Layer:
+        return self._layers.layer(layer_id)
+
+    # ------------------------------------------------------------ ids
+
+    def _ids(
+        self, reader: Reader, layer: Layer, state: LayerState, where: Filter | None, order: tuple[SortKey, ...]
+    ) -> IdArray:
+        """Ids of all features that fulfil a filter, in order; in the snapshot that the state is of."""
+        key = (layer.id, state.generation, where, order)
+        with self._lock:
+            ids = self._selected.get(key)
+            if ids is not None:
+                self._selected.move_to_end(key)
+                return ids
+        prepare(reader.connection)
+        ids = select_ids(reader.rows, tables(layer), where, order, extent=state.extent)
+        with self._lock:
+            if key not in self._selected and len(ids) <= MAX_REMEMBERED_IDS:
+                self._selected[key] = ids
+                self._selected_ids += len(ids)
+                while self._selected_ids > MAX_REMEMBERED_IDS or len(self._selected) > MAX_REMEMBERED:
+                    _, oldest = self._selected.popitem(last=False)
+                    self._selected_ids -= len(oldest)
+        return ids
+
+    def _page_ids(self, reader: Reader, layer: Layer, state: LayerState, query: FeatureQuery) -> IdArray:
+        """Ids of what is asked for."""
+        where, limit = query.where, query.limit
+        if where is not None and limit is not None and not query.order:
+            wanted = query.offset + limit
+            expected = expected_in_box(layer, where, state)
+            # Where a walk from the first feature on may well find them soon.
+            soon = expected >= DENSE and 2 * wanted * state.count <= MAX_WALKED * expected
+            if soon and (layer.id, state.generation, where, ()) not in self._selected:
+                ids = first_in_box(reader.rows, tables(layer), where, wanted)
+                if ids is not None:
+                    return ids[query.offset :]
+        return _cut(self._ids(reader, layer, state, where, query.order), query)
+
+    def _id_at(self, reader: Reader, layer_id: int, generation: int, offset: int) -> int | None:
+        """The id of the feature at an offset of the natural order, None behind the last; in a snapshot."""
+        key = (layer_id, generation, offset)
+        try:
+            return self._boundaries[key]
+        except KeyError:
+            pass
+        found = self._find_offset(reader, layer_id, generation, offset)
+        with self._lock:
+            self._boundaries[key] = found
+            while len(self._boundaries) > MAX_BOUNDARIES:
+                self._boundaries.popitem(last=False)
+        return found
+
+    def _find_offset(self, reader: Reader, layer_id: int, generation: int, offset: int) -> int | None:
+        first, left = self._group_at(reader, layer_id, generation, offset)
+        if first is None:
+            return None
+        rows = reader.rows(AT_OFFSET.format(table=features_table(layer_id)), (first, left))
+        return rows[0][0] if rows else None
+
+    def _group_at(self, reader: Reader, layer_id: int, generation: int, offset: int) -> tuple[int | None, int]:
+        """Where the group begins that an offset lies in, and the offset in it; None behind the last."""
+        known = self._groups.get(layer_id)
+        if known is None or known[0] != generation:
+            # Most pages are among the first ones.
+            groups = _Groups(reader.rows(GROUPS, (layer_id, FIRST_GROUPS)))
+            if groups.total <= offset and len(groups.firsts) == FIRST_GROUPS:
+                groups = _Groups(reader.rows(GROUPS, (layer_id, -1)))
+                with self._lock:
+                    if len(self._groups) >= MAX_GROUP_LISTS:
+                        self._groups.clear()
+                    self._groups[layer_id] = (generation, groups)
+        else:
+            groups = known[1]
+        return groups.at(offset)
+
+    # ------------------------------------------------------------ fragments
+
+    def page(
+        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+    ) -> FragmentPage:
+        """See ``FeatureStore.fragment_page``."""
+        if offset < 0 or not 0 <= limit <= MAX_BATCH_FEATURES:
+            raise InvalidParameter("limit", f"A page has 0 to {MAX_BATCH_FEATURES} features, from 0 on.")
+        layer = self._layer(layer_id)
+        reader = self._readers.mine()
+        with reader.snapshot():
+            state, stored = self._state(reader, layer)
+            if limit == 0 or offset >= state.count:
+                return FragmentPage(state, 0, ())
+            start = self._id_at(reader, layer_id, state.generation, offset)
+            end = self._id_at(reader, layer_id, state.generation, offset + limit)
+            if start is None:
+                return FragmentPage(state, 0, ())
+            if stored != stamp:
+                features = self._rows_between(reader, layer, start, end)
+                return FragmentPage(state, len(features), (FragmentRun(len(features), None, features),))
+            table = form_table(layer_id, form)
+            if end is None:
+                rows = reader.rows(LAST_PAGE.format(form=table), (start,))
+            else:
+                rows = reader.rows(PAGE.format(form=table), (start, end))
+            geometries = None
+            if shapes:
+                statement = SHAPES.format(table=features_table(layer_id))
+                geometries = _first(reader.rows(statement, (start, LAST_ID if end is None else end - 1)))
+        ((content, count),) = rows
+        return FragmentPage(state, count, (FragmentRun(count, content or b"", None, geometries),))
+
+    def _rows_between(self, reader: Reader, layer: Layer, start: int, end: int | None) -> Features:
+        statement = f"SELECT id, version{tables(layer).columns}, geometry FROM {features_table(layer.id)} WHERE id >= ?"
+        if end is None:
+            return values_of(layer, reader.rows(f"{statement} ORDER BY id", (start,)))
+        return values_of(layer, reader.rows(f"{statement} AND id < ? ORDER BY id", (start, end)))
+
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
+    ) -> Iterator[FragmentRun]:
+        """See ``FeatureStore.fragments``."""
+        layer = self._layer(layer_id)
+        if query.where is None and not query.order:
+            return self._all_fragments(layer, form, stamp, query, shapes)
+        return self._chosen_fragments(layer, form, stamp, query, shapes)
+
+    def _all_fragments(
+        self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery, shapes: bool
+    ) -> Iterator[FragmentRun]:
+        left = query.limit
+        statement = AFTER.format(form=form_table(layer.id, form))
+        after: int | None = None
+        while left is None or left > 0:
+            wanted = RUN_FEATURES if left is None else min(left, RUN_FEATURES)
+            reader = self._readers.mine()
+            with reader.snapshot():
+                state, stored = self._state(reader, layer)
+                if after is None:
+                    start = self._id_at(reader, layer.id, state.generation, query.offset)
+                    if start is None:
+                        return
+                    after = start - 1
+                if stored == stamp:
+                    ((content, count, last),) = reader.rows(statement, (after, wanted))
+                    run = FragmentRun(count, content)
+                    if shapes and count:
+                        between = SHAPES.format(table=features_table(layer.id))
+                        run = FragmentRun(count, content, None, _first(reader.rows(between, (after + 1, last))))
+                else:
+                    features = self._rows_after(reader, layer, after, wanted, query)
+                    count = len(features)
+                    last = int(features.ids[-1]) if count else after
+                    run = FragmentRun(count, None, features)
+            if not count:
+                return
+            after = last
+            if left is not None:
+                left -= count
+            yield run
+
+    def _chosen_fragments(
+        self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery, shapes: bool
+    ) -> Iterator[FragmentRun]:
+        statement = OF_IDS.format(form=form_table(layer.id, form))
+        ids: IdArray | None = None
+        at = 0
+        while ids is None or at < len(ids):
+            reader = self._readers.mine()
+            with reader.snapshot():
+                state, stored = self._state(reader, layer)
+                if ids is None:
+                    ids = self._page_ids(reader, layer, state, query)
+                part = ids[at : at + RUN_FEATURES]
+                if not len(part):
+                    return
+                if stored == stamp:
+                    ((content, count),) = reader.rows(statement, (carray(part),))
+                    geometries = None
+                    if shapes:
+                        of_ids = SHAPES_OF_IDS.format(table=features_table(layer.id))
+                        geometries = _first(reader.rows(of_ids, (carray(part),)))
+                    run = FragmentRun(count, content or b"", None, geometries)
+                else:
+                    features = values_of(layer, reader.rows(tables(layer).rows_by_id, (carray(part),)))
+                    run = FragmentRun(len(features), None, features)
+            at += len(part)
+            if run.count:
+                yield run
+
+    # ------------------------------------------------------------ rows
+
+    def scan(self, layer_id: int, query: FeatureQuery) -> Iterator[Features]:
+        """See ``FeatureStore.scan_features``."""
+        layer = self._layer(layer_id)
+        if query.where is None and not query.order:
+            return self._scan_all(layer, query)
+        return self._scan_chosen(layer, query)
+
+    def _scan_all(self, layer: Layer, query: FeatureQuery) -> Iterator[Features]:
+        left = query.limit
+        after: int | None = None
+        while left is None or left > 0:
+            reader = self._readers.mine()
+            wanted = RUN_FEATURES if left is None else min(left, RUN_FEATURES)
+            with reader.snapshot():
+                state, _ = self._state(reader, layer)
+                if after is None:
+                    start = self._id_at(reader, layer.id, state.generation, query.offset)
+                    if start is None:
+                        return
+                    after = start - 1
+                features = self._rows_after(reader, layer, after, wanted, query)
+            if not len(features):
+                return
+            after = int(features.ids[-1])
+            if left is not None:
+                left -= len(features)
+            yield features
+
+    def _scan_chosen(self, layer: Layer, query: FeatureQuery) -> Iterator[Features]:
+        chosen, select = _columns(layer, query)
+        statement = (
+            f"SELECT f.id, version{select} FROM carray(?) c CROSS JOIN {features_table(layer.id)} f ON f.id = c.value"
+        )
+        ids: IdArray | None = None
+        at = 0
+        while ids is None or at < len(ids):
+            reader = self._readers.mine()
+            with reader.snapshot():
+                state, _ = self._state(reader, layer)
+                if ids is None:
+                    ids = self._page_ids(reader, layer, state, query)
+                part = ids[at : at + RUN_FEATURES]
+                if not len(part):
+                    return
+                features = values_of(chosen, reader.rows(statement, (carray(part),)))
+            at += len(part)
+            if len(features):
+                yield features
+
+    def _rows_after(self, reader: Reader, layer: Layer, after: int, limit: int, query: FeatureQuery) -> Features:
+        chosen, select = _columns(layer, query)
+        rows = reader.rows(
+            f"SELECT id, version{select} FROM {features_table(layer.id)} WHERE id > ? ORDER BY id LIMIT ?",
+            (after, limit),
+        )
+        return values_of(chosen, rows)
+
+    # ------------------------------------------------------------ change log
+
+    def changes(self, layer_id: int, after: int, limit: int) -> list[FeatureChange]:
+        return changes_of(self._layer(layer_id), self._readers.rows(SELECT_CHANGES, (layer_id, after, limit)))
+
+    def history(self, layer_id: int, number: int, limit: int) -> list[FeatureChange]:
+        return changes_of(self._layer(layer_id), self._readers.rows(SELECT_HISTORY, (layer_id, number, limit)))
+
+
+class _Groups:
+    """The groups of a layer in order, with what they hold up to and with each."""
+
+    __slots__ = ("_sums", "firsts", "total")
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.firsts = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+        self._sums = np.cumsum(np.fromiter((row[1] for row in rows), np.int64, len(rows)))
+        self.total = int(self._sums[-1]) if len(rows) else 0
+
+    def at(self, offset: int) -> tuple[int | None, int]:
+        if offset >= self.total:
+            return None, 0
+        place = int(np.searchsorted(self._sums, offset, side="right"))
+        return int(self.firsts[place]), offset - (int(self._sums[place - 1]) if place else 0)
+
+
+def _first(rows: list[Row]) -> list[bytes | None]:
+    """The only column of rows."""
+    return [row[0] for row in rows]
+
+
+def _cut(ids: IdArray, query: FeatureQuery) -> IdArray:
+    end = None if query.limit is None else query.offset + query.limit
+    return ids[query.offset : end]
+
+
+def _columns(layer: Layer, query: FeatureQuery) -> tuple[Layer, str]:
+    """The layer with the fields asked for alone, and their columns and the geometry's for SELECT."""
+    chosen = layer
+    if query.fields is not None:
+        wanted = set(query.fields)
+        chosen = replace(layer, fields=tuple(field for field in layer.fields if field.name in wanted))
+    geometry = ", geometry" if query.geometry and layer.has_geometry else ", NULL"
+    return chosen, "".join(f", {field_column(field)}" for field in chosen.fields) + geometry

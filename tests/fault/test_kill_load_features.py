@@ -1,0 +1,83 @@
+"""A load of features that was killed shows nothing of itself and is simply run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.store.support import SqliteBackend, assert_clean
+
+from thalweg.domain.access import Principal, Role
+from thalweg.services.features import FeatureService
+
+COUNT = 12_000
+
+
+def write(path: Path, count: int, note: str) -> None:
+    """Points with ids 1 … count."""
+    features = [
+        {
+            "type": "Feature",
+            "id": number,
+            "geometry": {"type": "Point", "coordinates": [number / 1000, 46]},
+            "properties": {"note": note, "text": "x" * 60},
+        }
+        for number in range(1, count + 1)
+    ]
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+
+
+def load(store: str, path: Path, *, kill_after_s: float | None = None) -> int:
+    """Run the command, perhaps killing it some time after the layer in the making is there."""
+    words = ["load", "features", "--store", store, str(path), "--if-exists", "replace", "--quiet"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "thalweg", *words], stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    if kill_after_s is not None:
+        time.sleep(kill_after_s)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    return process.wait(60)
+
+
+@pytest.mark.fault
+def test_readers_see_the_old_features_until_the_new_ones_are_all_there(tmp_path: Path) -> None:
+    path = tmp_path / "points.geojson"
+    backend = SqliteBackend(tmp_path)
+    store = backend.open()
+    service = FeatureService(store)
+    anybody = Principal("", Role.VIEWER)
+    try:
+        write(path, 500, "old")
+        assert load(backend.url, path) == 0
+        write(path, COUNT, "new")
+        started = time.monotonic()
+        assert load(backend.url, path) == 0
+        takes_s = time.monotonic() - started
+        write(path, 500, "old")
+        assert load(backend.url, path) == 0
+        write(path, COUNT, "new")
+        seen = set()
+        for number in range(5):
+            # From the start of the interpreter to the end of the load.
+            code = load(backend.url, path, kill_after_s=random.Random(number).uniform(0.2, 1.0) * takes_s)
+            layers = service.layers(store.catalogue(1), anybody)
+            assert [layer.name for layer in layers] == ["points"]
+            notes = {note for batch in service.features(layers[0]) for note in batch.columns["note"]}
+            assert len(notes) == 1
+            assert service.count(layers[0]) == (500 if notes == {"old"} else COUNT)
+            seen |= notes | {code}
+        assert -signal.SIGKILL in seen
+        assert load(backend.url, path) == 0
+        (layer,) = service.layers(store.catalogue(1), Principal("somebody", Role.ADMIN))
+        assert service.count(layer) == COUNT
+        assert_clean(store)
+    finally:
+        backend.close()
