@@ -29,7 +29,8 @@ def make(application: Application, workspace: str, name: str, public: bool) -> T
     table = store.alter_table(new, change, [{"n": 1, "word": f"content{name}"}]).result(30).table
     keys = {"package": package_name, "table": table.uuid, "alias": f"alias-{name}"}
     secrets = (f"Title {name}", f"resource {name}", f"content{name}")
-    return Target(workspace, "table", table.id, keys, secrets, (("package", made.id),))
+    listed = (package_name, table.uuid, f"alias-{name}")
+    return Target(workspace, "table", table.id, keys, secrets, (("package", made.id),), listed)
 
 
 def absent(workspace: str, name: str) -> Target:
@@ -37,12 +38,14 @@ def absent(workspace: str, name: str) -> Target:
     return Target(workspace, "table", 0, keys, ())
 
 
-def get(action: str, aim: Aim = Aim.DATASET, allowed: tuple[int, ...] = (200,), **parameters: str) -> Row:
+def get(
+    action: str, aim: Aim = Aim.DATASET, allowed: tuple[int, ...] = (200,), *, shows: bool = True, **parameters: str
+) -> Row:
     def send(target: Target, number: int) -> Sent:
         filled = {name: value.format(**target.keys) for name, value in parameters.items()}
         return Sent(f"/api/3/action/{action}", filled)
 
-    return Row(action, send, aim, allowed)
+    return Row(action, send, aim, allowed, shows=shows)
 
 
 def post(
@@ -85,12 +88,12 @@ ROWS = DoorRows(
         get("resource_show", id="{table}"),
         post("resource_create", of_group=True, package_id="{package}", url="http://example.org/{number}"),
         post("resource_delete", changes=True, id="{table}"),
-        get("organization_list", Aim.LISTING, all_fields="true"),
+        get("organization_list", Aim.LISTING, shows=False, all_fields="true"),
         get("organization_show", Aim.LISTING, (200, 404), id="default"),
-        get("status_show", Aim.LISTING),
-        get("help_show", Aim.LISTING, name="package_list"),
+        get("status_show", Aim.LISTING, shows=False),
+        get("help_show", Aim.LISTING, shows=False, name="package_list"),
         Row("dump", lambda target, number: Sent(f"/datastore/dump/{target.keys['table']}")),
-        Row("version", lambda target, number: Sent("/api/3"), Aim.LISTING),
+        Row("version", lambda target, number: Sent("/api/3"), Aim.LISTING, shows=False),
         Row("other", lambda target, number: Sent("/api/3/action/nope"), Aim.LISTING, (400,)),
     ),
     everywhere=True,
