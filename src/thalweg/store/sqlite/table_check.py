@@ -20,7 +20,7 @@ from thalweg.store.sqlite.table_shape import records_of, texts_of
 STEP: Final = 5_000
 STRAYS: Final = """
     SELECT DISTINCT table_id FROM {table} WHERE table_id NOT IN (SELECT id FROM package_resource)
-        AND table_id NOT IN (SELECT table_id FROM table_removal)"""
+        AND table_id NOT IN (SELECT table_id FROM table_removal) AND table_id NOT IN (SELECT -part FROM table_draft)"""
 _STORED: Final = {
     FieldType.TEXT: str, FieldType.INT4: int, FieldType.INT8: int, FieldType.FLOAT8: float, FieldType.NUMERIC: bytes,
     FieldType.BOOL: int, FieldType.DATE: str, FieldType.TIME: str, FieldType.TIMESTAMP: int,
