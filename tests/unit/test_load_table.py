@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import json
+import multiprocessing
 import re
 import zipfile
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from thalweg import app
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, NotFound, ThalwegError, TooLarge
 from thalweg.domain.store import Store
 from thalweg.domain.tables import Package, Table, TableQuery
-from thalweg.loading.tables import TableLoadOptions, TableLoadReport, json_rows, load_table_file, sheet, text
+from thalweg.loading.tables import TableLoadOptions, TableLoadReport, json_rows, load_table_file, reading, sheet, text
 from thalweg.loading.tables.guess import guess_columns
 from thalweg.loading.tables.opening import format_of
 from thalweg.loading.tables.source import ReadOptions, field_names
@@ -324,6 +325,19 @@ def test_bounds_of_files(store: Store, resource: str, tmp_path: Path, monkeypatc
     monkeypatch.setattr(text, "MAX_UNPACKED_BYTES", 100)
     with pytest.raises(TooLarge, match="unpacks"):
         text.TextSource(write(tmp_path / "a.gz", gzip.compress(b"a\n" * 100)), ReadOptions(), "csv")
+
+
+def test_a_file_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv.gz", gzip.compress(b"a\n" + (b"x" * 60_000 + b"\n") * 9_000, 1))
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    arguments = (there, file, "", ReadOptions(), {}, (), 200 << 20)
+    reader = context.Process(target=reading.read_file, args=arguments, daemon=True)
+    reader.start()
+    there.close()
+    assert here.recv() == ("fault", "TooLarge", "", "The file takes more memory than a load may have.")
+    reader.join(10)
+    assert reader.exitcode == 0
 
 
 def test_abandoned_drafts_are_removed(store: Store, resource: str) -> None:

@@ -44,6 +44,7 @@ def read_file(
     options: ReadOptions,
     given: Mapping[str, str],
     fixed: Sequence[Field],
+    memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> None:
     """What the process does.
 
@@ -51,18 +52,22 @@ def read_file(
     fixed  the fields of a table that is appended to: the file's have to be among them
     """
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    fault: tuple[str, str, str] | None = None
     try:
         _read(connection, path, name, options, given, fixed)
     except (BrokenPipeError, EOFError, KeyboardInterrupt):
-        pass
+        return
     except MemoryError:
-        _send(connection, ("fault", "TooLarge", "", "The file takes more memory than a load may have."))
+        fault = ("TooLarge", "", "The file takes more memory than a load may have.")
     except ThalwegError as error:
-        _send(connection, ("fault", type(error).__name__, error.parameter or "", error.message))
+        fault = (type(error).__name__, error.parameter or "", error.message)
     except Exception as error:
         # A library that meets a file it was not made for.
-        _send(connection, ("fault", "InvalidRequest", "", f"The file cannot be read: {type(error).__name__}."))
+        fault = ("InvalidRequest", "", f"The file cannot be read: {type(error).__name__}.")
+    if fault is not None:
+        # Only here, where what was read is let go of: telling of it takes some memory, too.
+        _send(connection, ("fault", *fault))
 
 
 def _send(connection: Connection, message: tuple[Any, ...]) -> None:

@@ -12,7 +12,7 @@ from thalweg.domain.errors import InvalidRequest, NotFound, TooLarge
 from thalweg.domain.tables import MAX_FIELDS
 from thalweg.loading.tables.source import BLOCK_ROWS, ReadOptions, Shape, field_names
 
-MAX_SHEET_BYTES: Final = 512 << 20
+MAX_SHEET_BYTES: Final = 256 << 20
 """Most bytes that a workbook may unpack to: it is held in memory."""
 
 
