@@ -124,6 +124,9 @@ class Generator:
         if rng.random() < _SHARE_PAGES:
             return self._page(rng, number, caller)
         row = rng.choice(world.rows[door])
+        if world.actions[door][row.operation] is not Action.READ and rng.random() < 0.5:
+            # Else most changes would be refused before they are read.
+            caller = rng.choice([item for item in world.callers if item.role >= Role.DATA_MANAGER])
         target = self._target(rng, door, row, caller)
         prefix = rng.choices(("", "/default", "/nowhere", "/closed"), (20, 1, 1, 1))[0]
         wire = wire_of(row.send(target, number), prefix)
