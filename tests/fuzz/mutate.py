@@ -132,12 +132,7 @@ class Mutator:
         """A changed copy; now and then an unchanged one."""
         made = copy.deepcopy(wire)
         for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3))):
-            ways: list[Callable[[Random, Wire], None]] = [self._query, self._query]
-            if made.body:
-                ways = [self._body, self._body, self._body, self._body, self._query]
-            if wire.path.count("/") > 2:
-                # Names of things are parts of the path.
-                ways.append(self._part)
+            ways = self._ways(made)
             if rng.random() < 0.15:
                 ways = [self._headers, self._headers, self._method, self._path, self._encoding]
             rng.choice(ways)(rng, made)
@@ -146,6 +141,22 @@ class Mutator:
         if made.body and rng.random() < 0.05:
             made.framing = "chunked"
         return made
+
+    def content(self, rng: Random, wire: Wire) -> Wire:
+        """A copy changed in what a door reads of it alone: query, body, a part of the path."""
+        made = copy.deepcopy(wire)
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            rng.choice(self._ways(made))(rng, made)
+        return made
+
+    def _ways(self, wire: Wire) -> list[Callable[[Random, Wire], None]]:
+        ways: list[Callable[[Random, Wire], None]] = [self._query] * 4
+        if wire.body:
+            ways = [self._body, self._body, self._body, self._body, self._query]
+        if wire.path.count("/") > 2:
+            # Names of things are parts of the path.
+            ways.append(self._part)
+        return ways
 
     def raw(self, rng: Random, door: str) -> Wire:
         """A whole exchange that no client library would send."""

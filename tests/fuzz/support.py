@@ -25,6 +25,7 @@ class DoorFuzz:
 
     door        its name; ``common`` is what belongs to none (pages, accounts, settings, loaders)
     seeds       valid requests beside those of its table of access; each takes a target and a number, as those do
+    spoils      operations after which a dataset is of no use to the other requests: sent to some of its own alone
     words       texts that its requests are made of: names of parameters and elements, formats, keywords
     parsers     modules that read what comes from outside, each with the property test that holds it ("file::test"
                 below tests/); a module of the door that reads and is not here fails a test
@@ -37,6 +38,7 @@ class DoorFuzz:
 
     door: str
     seeds: tuple[Row, ...] = ()
+    spoils: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     parsers: Mapping[str, str] = field(default_factory=dict)
     exempt: Mapping[str, str] = field(default_factory=dict)
