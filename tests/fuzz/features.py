@@ -72,6 +72,9 @@ DOOR = DoorFuzz(
             ("thalweg.doors.features.edit", "thalweg.doors.features.feature_input"),
             "property/test_features_input.py::test_bodies_are_taken_or_refused",
         ),
+        "thalweg.encode.filters.cql2_json": "property/test_filter_input.py::test_json_of_filters_is_read_or_refused",
+        "thalweg.encode.filters.cql2_text": "property/test_filter_input.py::test_texts_of_filters_are_read_or_refused",
+        "thalweg.encode.geojson_input": "property/test_geometry_input.py::test_geometries_of_geojson_are_read_as_another_reader_does_or_refused",
     },
     attacks={
         "39": "unit/test_filters_texts.py::test_deep_json_is_refused_before_it_is_parsed",

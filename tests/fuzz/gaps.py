@@ -7,51 +7,7 @@ from __future__ import annotations
 
 DOORS: frozenset[str] = frozenset()
 """Doors without a file of requests, words and parsers; their own hostile inputs are in tests/conformance."""
-PARSERS = frozenset(
-    (
-        "thalweg.doors.features.context",
-        "thalweg.doors.features.crs",
-        "thalweg.doors.features.edit",
-        "thalweg.doors.features.feature_input",
-        "thalweg.doors.features.item",
-        "thalweg.doors.features.items",
-        "thalweg.doors.features.query",
-        "thalweg.doors.ldes.follow",
-        "thalweg.doors.wfs.by_id",
-        "thalweg.doors.wfs.describe",
-        "thalweg.doors.wfs.feature_input",
-        "thalweg.doors.wfs.formats",
-        "thalweg.doors.wfs.get_feature",
-        "thalweg.doors.wfs.handle",
-        "thalweg.doors.wfs.joins",
-        "thalweg.doors.wfs.kvp",
-        "thalweg.doors.wfs.locking",
-        "thalweg.doors.wfs.names",
-        "thalweg.doors.wfs.pox",
-        "thalweg.doors.wfs.pox_transaction",
-        "thalweg.doors.wfs.property_value",
-        "thalweg.doors.wfs.resolve",
-        "thalweg.doors.wfs.soap",
-        "thalweg.doors.wfs.stored",
-        "thalweg.doors.wfs.versions",
-        "thalweg.encode.crs",
-        "thalweg.encode.filters.cql2_json",
-        "thalweg.encode.filters.cql2_text",
-        "thalweg.encode.filters.ecql",
-        "thalweg.encode.filters.fes",
-        "thalweg.encode.filters.lexer",
-        "thalweg.encode.filters.references",
-        "thalweg.encode.geojson_input",
-        "thalweg.encode.gml_input",
-        "thalweg.encode.rdf.administration",
-        "thalweg.encode.rdf.members",
-        "thalweg.encode.rdf.read",
-        "thalweg.encode.rdf.templates",
-        "thalweg.encode.rdf.views",
-        "thalweg.encode.tiles",
-        "thalweg.services.stream_load",
-    )
-)
+PARSERS: frozenset[str] = frozenset()
 """Modules that read what comes from outside and are in no file."""
 BOUNDS = frozenset(
     (

@@ -106,6 +106,16 @@ DOOR = DoorFuzz(
     ),
     parsers={
         "thalweg.doors.ldes.follow": "property/test_ldes_input.py::test_addresses_of_nodes_are_answered_or_refused",
+        "thalweg.encode.rdf.read": "property/test_ldes_input.py::test_bodies_are_quads_that_can_be_kept_or_refused",
+        **dict.fromkeys(
+            ("thalweg.encode.rdf.members", "thalweg.encode.rdf.templates"),
+            "property/test_ldes_input.py::test_bodies_are_members_alike_by_both_ways_or_refused",
+        ),
+        "thalweg.encode.rdf.administration": "property/test_ldes_input.py::test_documents_of_the_administration_are_read_or_refused",
+        "thalweg.encode.rdf.views": "property/test_ldes_input.py::test_views_are_within_their_bounds_or_refused",
+        "thalweg.encode.tiles": "property/test_geometry_input.py::test_literals_lie_in_tiles_of_the_map_or_in_none",
+        "thalweg.services.stream_load": "property/test_ldes_input.py::test_files_of_members_are_loaded_or_their_faults_told",
+        "thalweg.loading.members": "property/test_ldes_input.py::test_files_of_members_are_loaded_or_their_faults_told",
     },
     attacks={
         "48": f"{INGEST}::test_json_ld_contexts_by_address_come_from_the_operators_folder_alone",
