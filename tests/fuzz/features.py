@@ -76,6 +76,12 @@ DOOR = DoorFuzz(
         "thalweg.encode.filters.cql2_text": "property/test_filter_input.py::test_texts_of_filters_are_read_or_refused",
         "thalweg.encode.geojson_input": "property/test_geometry_input.py::test_geometries_of_geojson_are_read_as_another_reader_does_or_refused",
     },
+    traps={
+        "doors/features/feature_input.py: JSON": "40 levels at most, counted before; orjson",
+        "doors/features/query.py: JSON": "a cursor of 4,000 characters; orjson refuses more than 1,024 levels",
+        "doors/features/html.py: geometry": "of stored features",
+        "encode/filters/cql2_json.py: JSON": "1 MB and some hundred levels at most, counted before; orjson",
+    },
     attacks={
         "39": "unit/test_filters_texts.py::test_deep_json_is_refused_before_it_is_parsed",
         "MapServer 7542": "unit/test_filters_texts.py::test_deep_json_is_refused_before_it_is_parsed",

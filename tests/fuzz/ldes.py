@@ -117,6 +117,13 @@ DOOR = DoorFuzz(
         "thalweg.services.stream_load": "property/test_ldes_input.py::test_files_of_members_are_loaded_or_their_faults_told",
         "thalweg.loading.members": "property/test_ldes_input.py::test_files_of_members_are_loaded_or_their_faults_told",
     },
+    traps={
+        "encode/rdf/contexts.py: JSON": "an operator's files, 1 MiB each, 64 levels",
+        "encode/rdf/read.py: JSON": "orjson refuses more than 1,024 levels, and more than 64 do not reach the parser of JSON-LD",
+        "encode/rdf/shapes.py: RDF": "shapes of 5,000 triples and members of N-Triples that were read before; no imports, queries, scripts or expressions",
+        "encode/rdf/templates.py: expression": "a mark of random digits and a digest",
+        "encode/tiles.py: geometry": "WKT of 1 MiB, 16 deep, of its letters alone",
+    },
     attacks={
         "48": f"{INGEST}::test_json_ld_contexts_by_address_come_from_the_operators_folder_alone",
         "49": f"{INGEST}::test_hostile_bodies_are_refused_quickly",
