@@ -17,6 +17,7 @@ from thalweg.auth.identity import looks_signed
 from thalweg.auth.passwords import Passwords
 from thalweg.auth.sessions import session_digest
 from thalweg.auth.throttle import Throttle
+from thalweg.auth.tries import Tries
 from thalweg.auth.tokens import token_digest
 from thalweg.domain.access import NO_GRANTS, Actor, AuditEntry, Principal, Role, Scope, Session, Token, User
 from thalweg.domain.catalogue import Workspace
@@ -58,6 +59,7 @@ class Access(Accounts):
     them all.
 
     provider    for tests; else what the settings say
+    tries       where failed sign-ins are counted; else in this process alone
     """
 
     def __init__(
@@ -66,12 +68,13 @@ class Access(Accounts):
         settings: Settings,
         passwords: Passwords | None = None,
         provider: Provider | None = None,
+        tries: Tries | None = None,
     ) -> None:
         super().__init__(store, settings, passwords)
         self._workspaces = store
         self._anonymous = Principal("", settings.anonymous_role)
         self._memory = _Memory(settings.remembered_logins, settings.remembered_login_s)
-        self._throttle = Throttle(settings.login_tries, settings.login_delay_s)
+        self._throttle = Throttle(settings.login_tries, settings.login_delay_s, tries)
         self._provider = provider_of(settings) if provider is None else provider
         self._notes = _Notes()
         self._uses_lock = threading.Lock()
