@@ -102,7 +102,7 @@ def test_what_is_kept_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch, 
     assert len(own._known) <= 50
     monkeypatch.setattr(module, "BUCKETS", 1)
     for number in range(100):
-        shared.put((f"k{number}", "x"), number, float(number))
+        shared.put((f"k{number}", "x"), number, 1e6 + number)
     assert [shared.get((f"k{number}", "x"))[0] for number in range(92, 100)] == [*range(92, 100)]
     assert shared.get(("k0", "x")) == (0, 0.0)
     assert path.stat().st_size == size < 1 << 20

@@ -42,8 +42,9 @@ class Throttle:
     def check(self, name: str, address: str) -> None:
         """Raises TooManyTries while the name from that address, or the address, has to wait."""
         name, network = name[:MAX_NAME], network_of(address)
-        now = self._clock()
         with self._kept.held():
+            # Within: another process may have written meanwhile, and later than now is never.
+            now = self._clock()
             wait_s = self._wait(("", network), self._tries * NAMES_PER_ADDRESS, now)
             if self._kept.get((_GOOD, name, network))[0]:
                 wait_s = 0.0
@@ -58,8 +59,8 @@ class Throttle:
     def failed(self, name: str, address: str) -> int:
         """Count a failure; how many in a row the name has from that address."""
         name, network = name[:MAX_NAME], network_of(address)
-        now = self._clock()
         with self._kept.held():
+            now = self._clock()
             self._count(("", network), now)
             return self._count((name, network), now)
 

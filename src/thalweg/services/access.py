@@ -163,7 +163,17 @@ class Access(Accounts):
             self._notes.failure(by, name if user is not None else "(unknown user)", count)
             raise Unauthenticated("User name or password is wrong.")
         self._throttle.succeeded(name, by.address)
+        self._renew(user, password)
         return user
+
+    def _renew(self, user: User, password: str) -> None:
+        """Within a turn: keep the password hashed as it is done today. That it cannot be written keeps nobody out."""
+        renewed = self._passwords.renewed(user.password_hash, password)
+        if renewed is not None:
+            try:
+                self._store.renew_password_hash(user.name, user.password_hash, renewed).add_done_callback(_told)
+            except ThalwegError as error:
+                logger.warning("a password's hash could not be renewed: %s", error.message)
 
     def change_password(self, name: str, old: str, new: str, *, keep: str = "", by: Actor) -> None:
         """A user's own change of password, who has to know the old one; tries of it are bounded, too.
@@ -278,6 +288,12 @@ class Access(Accounts):
                     self._trimmed_s = time.monotonic()
         except ThalwegError as error:
             logger.warning("who signed in could not be written down: %s", error.message)
+
+
+def _told(future: Future[None]) -> None:
+    error = future.exception()
+    if error is not None:
+        logger.warning("a password's hash could not be renewed: %s", error)
 
 
 class _Notes:
