@@ -26,18 +26,20 @@ class Application:
     """One process' store, services and doors."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
+        from thalweg.auth.tries import tries_at
         from thalweg.services.services import Services
         from thalweg.services.stream_work import StreamWork
 
         self.settings = settings
         self.store = store
-        self.services: Services = Services.over(store, settings)
+        tries = tries_at(Path(store_file(settings) + ".tries"))
+        self.services: Services = Services.over(store, settings, tries)
         self.stream_work = StreamWork(
             store,
             retention_s=settings.stream_retention_s,
             grace_us=round(settings.stream_grace_s * 1_000_000),
         )
-        self._closers: list[Callable[[], None]] = [self.stream_work.close]
+        self._closers: list[Callable[[], None]] = [self.stream_work.close, tries.close]
         self._signs_in_evenly = False
 
     @cached_property

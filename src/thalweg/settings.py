@@ -377,8 +377,8 @@ class Settings:
 
     login_tries: int = setting(
         5, "tries",
-        "Wrong passwords of a name from one address, as each worker counts, before the next has to wait; with each one "
-        "more twice as long.",
+        "Wrong passwords of a name from one address, counted over all workers, before the next has to wait; with each "
+        "one more twice as long.",
         at_least=1, at_most=1000,
     )  # fmt: skip
     login_delay_s: float = setting(

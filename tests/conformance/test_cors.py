@@ -123,3 +123,24 @@ def test_pages_are_read_by_no_other_site(one: Asked, anybody: Asked, path: str) 
             for method in ("GET", "OPTIONS"):
                 answer = asked(method, path, Origin=origin, Access_Control_Request_Method="POST")
                 assert not any(name.startswith("access-control-") for name in answer.headers)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_answer_says_that_it_depends_on_the_origin_also_where_none_asks(one: Asked, tmp_path: Path, path: str) -> None:
+    """Else a cache would give it to a page that may read it, which then could not (Fetch standard, section 3.2.5)."""
+    for method, asked in (("GET", path), ("GET", f"{path}?request=Nothing"), ("POST", path), ("GET", f"/nowhere{path}")):
+        answer = one(method, asked)
+        assert "origin" in answer.headers["vary"].lower(), (method, asked)
+        assert "access-control-allow-origin" not in answer.headers
+    none = Asked(tmp_path / "none")
+    try:
+        assert "origin" not in none("GET", path).headers.get("vary", "").lower()
+    finally:
+        none.close()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_answer_for_any_origin_is_the_same_without_one(anybody: Asked, path: str) -> None:
+    answer = anybody("GET", path)
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "origin" not in answer.headers.get("vary", "").lower()

@@ -65,6 +65,7 @@ DOOR = DoorFuzz(
         "thalweg.encode.sensorml.positions": "property/test_xml_input.py::test_descriptions_of_sensors_are_read_or_refused",
         "thalweg.encode.sensorml.components": "property/test_xml_input.py::test_descriptions_of_sensors_are_read_or_refused",
         "thalweg.encode.sensorml.metadata": "property/test_xml_input.py::test_descriptions_of_sensors_are_read_or_refused",
+        "thalweg.encode.crs": "property/test_geometry_input.py::test_names_of_crs_are_codes_or_refused",
         "thalweg.services.projection": "property/test_texts.py::test_only_codes_of_epsg_reach_the_library_of_projections",
         "thalweg.services.identity": "property/test_credentials.py::test_documents_of_a_provider_are_read_or_refused",
         "thalweg.server.body": "property/test_texts.py::test_compressed_bodies_come_out_as_they_were_or_are_refused",

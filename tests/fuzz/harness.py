@@ -111,6 +111,7 @@ class Generator:
         self._world = world
         self._seed = seed
         self._doors = tuple(world.targets)
+        self._spoils = {name: declared(name).spoils for name in self._doors}
         self._mutators = {name: Mutator(declared(name).words, world.places) for name in (*self._doors, "common")}
 
     def question(self, number: int) -> Question:
@@ -124,6 +125,9 @@ class Generator:
         if rng.random() < _SHARE_PAGES:
             return self._page(rng, number, caller)
         row = rng.choice(world.rows[door])
+        if world.actions[door][row.operation] is not Action.READ and rng.random() < 0.5:
+            # Else most changes would be refused before they are read.
+            caller = rng.choice([item for item in world.callers if item.role >= Role.DATA_MANAGER])
         target = self._target(rng, door, row, caller)
         prefix = rng.choices(("", "/default", "/nowhere", "/closed"), (20, 1, 1, 1))[0]
         wire = wire_of(row.send(target, number), prefix)
@@ -133,7 +137,7 @@ class Generator:
 
     def _target(self, rng: Random, door: str, row: Row, caller: Caller) -> Target:
         targets = self._world.targets[door]
-        if row.changes:
+        if row.changes or row.operation in self._spoils[door]:
             return targets[f"victim{rng.randrange(VICTIMS)}"]
         reads = self._world.actions[door][row.operation] is Action.READ
         # Who may change what is private would make names of it known by what is then public.

@@ -26,6 +26,7 @@ MAX_BODY = 3_000_000
 """Larger ones are cut: the limit itself has tests of its own."""
 
 
+_TOKENS = re.compile(r'<[^>\s]*>|"[^"\n]*"|[\w:@^-]+|\s+|.', re.DOTALL)
 _CONTROLS = re.compile(rb"[\x00-\x20\x7f]")
 
 
@@ -131,9 +132,7 @@ class Mutator:
         """A changed copy; now and then an unchanged one."""
         made = copy.deepcopy(wire)
         for _ in range(rng.choice((0, 1, 1, 1, 2, 2, 3))):
-            ways: list[Callable[[Random, Wire], None]] = [self._query, self._query]
-            if made.body:
-                ways = [self._body, self._body, self._body, self._body, self._query]
+            ways = self._ways(made)
             if rng.random() < 0.15:
                 ways = [self._headers, self._headers, self._method, self._path, self._encoding]
             rng.choice(ways)(rng, made)
@@ -142,6 +141,22 @@ class Mutator:
         if made.body and rng.random() < 0.05:
             made.framing = "chunked"
         return made
+
+    def content(self, rng: Random, wire: Wire) -> Wire:
+        """A copy changed in what a door reads of it alone: query, body, a part of the path."""
+        made = copy.deepcopy(wire)
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            rng.choice(self._ways(made))(rng, made)
+        return made
+
+    def _ways(self, wire: Wire) -> list[Callable[[Random, Wire], None]]:
+        ways: list[Callable[[Random, Wire], None]] = [self._query] * 4
+        if wire.body:
+            ways = [self._body, self._body, self._body, self._body, self._query]
+        if wire.path.count("/") > 2:
+            # Names of things are parts of the path.
+            ways.append(self._part)
+        return ways
 
     def raw(self, rng: Random, door: str) -> Wire:
         """A whole exchange that no client library would send."""
@@ -157,7 +172,7 @@ class Mutator:
         at = rng.randrange(len(query))
         name, value = query[at]
         if way <= 4:
-            query[at] = name, self.text(rng, value)
+            query[at] = name, self._value(rng, value)
         elif way == 5:
             del query[at]
         elif way == 6:
@@ -174,6 +189,13 @@ class Mutator:
                 (text.replace("&", ";"), text[:place] + odd + text[place:], text.replace("%", "%25"), text + "&" * 200)
             )
 
+    def _value(self, rng: Random, value: str) -> str:
+        """A value changed: as a document where it is one."""
+        if value[:1] in ("<", "{") and rng.random() < 0.7:
+            change = self.xml if value[0] == "<" else self.json
+            return change(rng, value.encode("utf-8", "surrogatepass")).decode("utf-8", "replace")[:MAX_TEXT]
+        return self.text(rng, value)
+
     def _body(self, rng: Random, wire: Wire) -> None:
         body = wire.body
         start = body.lstrip()[:1]
@@ -189,7 +211,33 @@ class Mutator:
                 self._query(rng, pairs)
                 wire.body = pairs.target().lstrip(b"?")
                 return
+            if start.isascii() and not start.isspace():
+                wire.body = self.tokens(rng, body)
+                return
         wire.body = self.bytes(rng, body)
+
+    def tokens(self, rng: Random, body: bytes) -> bytes:
+        """A text of some other grammar: a word, name or quoted text of it changed, left out, doubled, moved or nested."""
+        parts = _TOKENS.findall(body.decode("utf-8", "replace"))
+        at = rng.randrange(len(parts))
+        way = rng.randrange(8)
+        if way <= 2:
+            quoted = parts[at][:1] in "<\"" and len(parts[at]) > 1
+            inner = self.text(rng, parts[at][1:-1] if quoted else parts[at])
+            parts[at] = parts[at][0] + inner + parts[at][-1] if quoted else inner
+        elif way == 3:
+            parts[at] = rng.choice(self._words)
+        elif way == 4:
+            del parts[at : at + rng.choice((1, 1, 2, 9))]
+        elif way == 5:
+            parts[at:at] = parts[rng.randrange(len(parts)) :][: rng.choice((1, 3, 12))] * rng.choice((1, 1, 2, 300))
+        elif way == 6:
+            depth = rng.choice((1, 5, 70, 3000))
+            opening, closing = rng.choice((("[ ex:p ", " ]"), ("( ", " )"), ("<<( ", " )>>"), ('"""', '"""')))
+            parts[at] = opening * depth + parts[at] + closing * depth
+        else:
+            parts.insert(at, self.hostile(rng))
+        return "".join(parts).encode("utf-8", "surrogatepass")
 
     def bytes(self, rng: Random, body: bytes) -> bytes:
         at = rng.randrange(len(body) + 1)
@@ -362,6 +410,21 @@ class Mutator:
         wire.path = fragments.fill(rng.choice(fragments.PATHS), {**self._places, "door": door})
         if rng.random() < 0.7:
             wire.query = []
+
+    def _part(self, rng: Random, wire: Wire) -> None:
+        """One part of the path changed, added or left out."""
+        parts = wire.path.split("/")
+        at = rng.randrange(min(1, len(parts) - 1), len(parts))
+        way = rng.randrange(6)
+        if way == 0:
+            del parts[at]
+        elif way == 1:
+            parts.insert(at, quote(self.hostile(rng)[:3000], errors="surrogatepass"))
+        elif way == 2:
+            parts[at] = rng.choice(self._words)
+        else:
+            parts[at] = quote(self.text(rng, parts[at])[:3000], safe="/;:@" if way == 3 else "", errors="surrogatepass")
+        wire.path = "/".join(parts)
 
     def _encoding(self, rng: Random, wire: Wire) -> None:
         """The body compressed, or said to be."""

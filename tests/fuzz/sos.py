@@ -115,6 +115,7 @@ DOOR = DoorFuzz(
             ("thalweg.doors.sos.insert", "thalweg.doors.sos.insert20", "thalweg.doors.sos.register", "thalweg.doors.sos.describe", "thalweg.doors.sos.observations"),
             "conformance/test_sos_requests_hostile.py::test_changed_documents_never_fail_the_server",
         ),
+        "thalweg.doors.sos.producers": "property/test_sos_producers.py::test_changed_documents_lead_to_the_same_by_both_ways",
         "thalweg.doors.sos.handle": "property/test_sos_input.py::test_documents_are_read_or_refused",
     },
     exempt={

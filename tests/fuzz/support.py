@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import pytest
 from tests.conformance.policy_support import DoorRows, Row, Sent, Target
-from tests.fuzz import gaps
 
 __all__ = ["DoorFuzz", "Row", "Sent", "Target", "declared", "doors", "rows_of"]
 
@@ -25,6 +24,7 @@ class DoorFuzz:
 
     door        its name; ``common`` is what belongs to none (pages, accounts, settings, loaders)
     seeds       valid requests beside those of its table of access; each takes a target and a number, as those do
+    spoils      operations after which a dataset is of no use to the other requests: sent to some of its own alone
     words       texts that its requests are made of: names of parameters and elements, formats, keywords
     parsers     modules that read what comes from outside, each with the property test that holds it ("file::test"
                 below tests/); a module of the door that reads and is not here fails a test
@@ -37,6 +37,7 @@ class DoorFuzz:
 
     door: str
     seeds: tuple[Row, ...] = ()
+    spoils: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     parsers: Mapping[str, str] = field(default_factory=dict)
     exempt: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +65,7 @@ def rows_of(door: str) -> DoorRows:
 
 
 def doors() -> tuple[str, ...]:
-    """The doors that are tried: all that are served but those whose file is still to be written (``gaps.py``)."""
+    """The doors that are served, each of which is tried."""
     from thalweg import app
 
-    return tuple(name for name in app.DOOR_NAMES if name not in gaps.DOORS)
+    return tuple(app.DOOR_NAMES)

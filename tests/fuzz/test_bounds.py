@@ -14,7 +14,7 @@ from tests.unit.test_auth import MemoryAccounts
 
 from thalweg.auth.passwords import Passwords
 from thalweg.domain.access import Actor, Principal, Role
-from thalweg.domain.errors import AlreadyExists, InvalidParameter, InvalidRequest
+from thalweg.domain.errors import MAX_MESSAGE_LENGTH, AlreadyExists, InvalidParameter, InvalidRequest
 from thalweg.doors.http import Request
 from thalweg.doors.sos import kvp
 from thalweg.doors.sos.handle import handle
@@ -130,3 +130,10 @@ def test_tokens_of_a_user_and_what_is_remembered_of_callers_are_bounded(monkeypa
     for number in range(50):
         notes.sign_in(Actor(f"user{number}"))
     assert len(notes._signed_in) <= 5
+
+
+def test_messages_of_errors_are_bounded() -> None:
+    """They quote what a client has sent, which may be a name of megabytes."""
+    for length in (MAX_MESSAGE_LENGTH, MAX_MESSAGE_LENGTH + 1, 10**6):
+        error = InvalidParameter("x", "m" * length)
+        assert len(error.message) == len(str(error)) == min(length, MAX_MESSAGE_LENGTH)

@@ -8,7 +8,6 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from tests.fuzz import gaps
 from tests.fuzz.fragments import ALL
 from tests.fuzz.support import declared, doors, rows_of
 
@@ -74,14 +73,11 @@ def is_property_test(where: str) -> bool:
 
 def test_every_door_has_a_file_and_every_operation_a_request() -> None:
     for door in app.all_doors(Settings()):
-        if door.name in gaps.DOORS:
-            assert not (REPOSITORY / "tests/fuzz" / f"{door.name}.py").exists(), f"take {door.name} out of gaps.py"
-            continue
         declaration = declared(door.name)
         tried = {row.operation for row in (*rows_of(door.name).rows, *declaration.seeds)}
         assert tried == set(door.operations), door.name
         assert len(declaration.words) >= 10, door.name
-    assert {*doors(), *gaps.DOORS} == {door.name for door in app.all_doors(Settings())}
+    assert set(doors()) == {door.name for door in app.all_doors(Settings())}
 
 
 def test_every_parser_has_a_property_test() -> None:
@@ -89,8 +85,6 @@ def test_every_parser_has_a_property_test() -> None:
     exempt = {name: reason for file in FILES for name, reason in declared(file).exempt.items()}
     found = readers()
     missing = {name: why for name, why in found.items() if name not in parsers and name not in exempt}
-    assert set(missing) >= gaps.PARSERS, f"declared now, take out of gaps.py: {gaps.PARSERS - set(missing)}"
-    missing = {name: why for name, why in missing.items() if name not in gaps.PARSERS}
     assert not missing, f"modules that read and are declared by no file of tests/fuzz: {missing}"
     for name, where in parsers.items():
         importlib.import_module(name)
@@ -133,6 +127,7 @@ def bounds() -> dict[str, object]:
 
 
 NOT_OF_CLIENTS = {
+    "domain.features.MAX_BATCH_FEATURES": "how a read is cut into batches",
     "domain.store.MAX_BLOCK_ROWS": "how a read is cut into blocks",
     "doors.ckan.search.MAX_INLINE_ROWS": "what is read in a thread",
     "doors.ckan.search.MAX_INLINE_SCAN": "what is read in a thread",
@@ -149,6 +144,8 @@ NOT_OF_CLIENTS = {
     "encode.sensorml.original.MAX_STORED_DEPTH": "of documents that were accepted",
     "loading.findings.MAX_EXAMPLES": "how much a report of a load shows",
     "loading.findings.MAX_QUOTED": "how much a report of a load shows",
+    "server.turn.MAX_BYTES": "which answers are sent together",
+    "server.turn.MAX_S": "which answers are sent together",
 }
 """Constants that bound the server's own work: nobody outside can pass them."""
 
@@ -169,9 +166,7 @@ def test_page_of_guards_has_every_bound_its_value_and_a_test() -> None:
             assert value.strip() == f"{known[name]:,}", name
         assert beyond.strip(), name
         assert f"def {test}(" in every, f"{name}: there is no {test}"
-    without = set(known) - set(rows)
-    assert without >= gaps.BOUNDS, f"on the page now, take out of gaps.py: {gaps.BOUNDS - without}"
-    assert without - gaps.BOUNDS == set(), "bounds that docs/how-to/guards.md does not have"
+    assert set(known) - set(rows) == set(), "bounds that docs/how-to/guards.md does not have"
 
 
 def test_hostile_texts_are_many_and_different() -> None:

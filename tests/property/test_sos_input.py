@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
@@ -15,9 +14,10 @@ from hypothesis import strategies as st
 from lxml import etree
 from tests.conformance.sos_support import NS10, NS20, insert_observation, register_sensor
 from tests.fuzz import fragments, sos
+from tests.property.hostile import Within, outcome
 from tests.unit.sos_network import network
 
-from thalweg.domain.errors import InvalidParameter, ThalwegError
+from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.geometry import Envelope, Geometry
 from thalweg.domain.time import END_US, MIN_US, format_instant
 from thalweg.doors.sos import kvp, pox
@@ -27,33 +27,11 @@ from thalweg.doors.sos.swe_input import read_result
 from thalweg.doors.sos.times import event_time, temporal_filter, time_object
 from thalweg.encode.xml_input import parse_document
 
-BOUND_S = 2.0
-"""Far above what any text of these sizes takes; what grows with a power of the length passes it."""
 TEXTS = st.one_of(
     st.text(max_size=30), st.sampled_from(fragments.ALL), st.sampled_from(sos.DOOR.words),
     st.tuples(st.sampled_from(fragments.ALL), st.sampled_from(sos.DOOR.words)).map("".join),
 )  # fmt: skip
 XML_TEXTS = TEXTS.map(lambda text: "".join(c for c in text if c.isprintable() or c in "\n\t")[:5000])
-
-
-class Within:
-    """The time that what is inside takes is bounded."""
-
-    def __enter__(self) -> None:
-        self._started = time.process_time()
-
-    def __exit__(self, *raised: object) -> None:
-        assert time.process_time() - self._started < BOUND_S
-
-
-def outcome(call: Any, *arguments: Any) -> tuple[Any, ...]:
-    """What a call gives, or the domain error it raises; any other error passes."""
-    try:
-        return "given", call(*arguments)
-    except ThalwegError as error:
-        assert error.message
-        assert len(error.message) < 3000
-        return "refused", type(error), error.message, error.parameter
 
 
 # ---------------------------------------------------------------- key-value pairs

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.fuzz import sos
+from tests.property.hostile import Within, changed
 from tests.unit.sos_network import FEATURE, PROCEDURE, SENSOR, NotingObserve, network, noting_services, post
 from tests.unit.test_sos_insert import SAMPLING, TIME_FIELD, array, insert
 
@@ -122,6 +124,18 @@ def test_forms_lead_to_the_same_by_both_ways(form: str, change: tuple[str, str])
     changed = body.replace(*change)
     for _ in range(2):
         assert outcome(changed, known) == outcome(changed, network())
+
+
+@given(st.one_of(changed(list(FORMS.values()), sos.DOOR.words, way) for way in ("xml", "tokens", "bytes")))
+def test_changed_documents_lead_to_the_same_by_both_ways(body: bytes) -> None:
+    """Whatever a producer sends after documents that are known."""
+    known = network()
+    for _ in range(2):
+        outcome(insert(), known)
+    with Within():
+        first = outcome(body, network())
+        assert outcome(body, known) == first
+        assert outcome(body, known) == first
 
 
 def test_known_document_needs_no_parser_until_the_catalogue_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,21 @@ def test_tokens_keep_their_limits_and_when_they_were_used(store: Store) -> None:
     assert store.token(token.digest) == token
 
 
+def test_a_hash_is_renewed_where_the_password_is_still_the_same(store: Store) -> None:
+    store.put_user(User("ann", Role.VIEWER, "old", 5)).result(WAIT_S)
+    generation = store.access_generation()
+    store.renew_password_hash("ann", "old", "new").result(WAIT_S)
+    assert store.user("ann") == User("ann", Role.VIEWER, "new", 5)
+    assert store.access_generation() == generation
+    newest = store.audit(AuditQuery(limit=1))[0]
+    assert (newest.action, newest.detail) == ("change user", "hash of the password renewed")
+    # A password that was changed meanwhile, and a user that is gone, stay as they are.
+    store.renew_password_hash("ann", "old", "other").result(WAIT_S)
+    store.renew_password_hash("bob", "old", "other").result(WAIT_S)
+    assert [(user.name, user.password_hash) for user in store.users()] == [("ann", "new")]
+    assert store.audit(AuditQuery(limit=1))[0] == newest
+
+
 def test_sessions_are_made_used_bounded_and_ended(store: Store) -> None:
     store.put_user(ANNA).result(WAIT_S)
     later = 4_000_000_000_000_000

@@ -79,6 +79,11 @@ class MemoryAccounts:
         self.generation += 1
         return done()
 
+    def renew_password_hash(self, name: str, before: str, after: str) -> Future[None]:
+        if self.by_name[name].password_hash == before:
+            self.by_name[name] = replace(self.by_name[name], password_hash=after)
+        return done()
+
     def delete_user(self, name: str, *, by: Actor | str = "") -> Future[None]:
         del self.by_name[name]
         self.by_digest = {d: t for d, t in self.by_digest.items() if t.user != name}
@@ -312,6 +317,41 @@ def test_right_password_gives_the_principal_and_is_remembered(access: Access, ac
     for _ in range(100):
         access.quick(header)
     assert time.process_time() - started < 0.05
+
+
+def test_a_hash_with_old_parameters_is_renewed_at_a_good_sign_in_alone(accounts: MemoryAccounts) -> None:
+    old = PasswordHasher(time_cost=1, memory_cost=32, parallelism=1)
+    Access(accounts, Settings(), Passwords(hasher=old)).add_user("ann", Role.VIEWER, "correct horse")
+    before = accounts.by_name["ann"].password_hash
+    assert "m=32," in before
+    # One hashing at a time: renewing takes no second turn.
+    today = Access(accounts, Settings(), Passwords(hasher=QUICK, concurrency=1, wait_s=0.1))
+    generation = accounts.generation
+    with pytest.raises(Unauthenticated):
+        today.authenticate(basic("ann", "wrong horse"))
+    assert accounts.by_name["ann"].password_hash == before
+    assert today.authenticate(basic("ann", "correct horse")).name == "ann"
+    after = accounts.by_name["ann"].password_hash
+    assert "m=64," in after
+    assert QUICK.verify(after, "correct horse")
+    assert accounts.generation == generation
+    assert accounts.by_name["ann"].role is Role.VIEWER
+    today.sign_in("ann", "correct horse", by=Actor("ann"))
+    assert accounts.by_name["ann"].password_hash == after
+
+
+def test_a_hash_that_cannot_be_written_keeps_nobody_out(
+    accounts: MemoryAccounts, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = PasswordHasher(time_cost=1, memory_cost=32, parallelism=1)
+    Access(accounts, Settings(), Passwords(hasher=old)).add_user("ann", Role.VIEWER, "correct horse")
+    failed: Future[None] = Future()
+    failed.set_exception(StoreUnavailable("The disk is full."))
+    monkeypatch.setattr(accounts, "renew_password_hash", lambda *_: failed)
+    today = Access(accounts, Settings(), Passwords(hasher=QUICK))
+    assert today.authenticate(basic("ann", "correct horse")).name == "ann"
+    assert "could not be renewed" in caplog.text
+    assert "horse" not in caplog.text
 
 
 def test_wrong_password_and_unknown_user_are_refused_alike(accounts: MemoryAccounts) -> None:

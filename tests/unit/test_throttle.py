@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from thalweg.auth import throttle as module
-from thalweg.auth.throttle import NAMES_PER_ADDRESS, Throttle, network_of
+from thalweg.auth import tries as module
+from thalweg.auth.throttle import MAX_NAME, NAMES_PER_ADDRESS, Throttle, network_of
 from thalweg.domain.errors import TooManyTries
 
 
@@ -81,13 +85,102 @@ def test_an_address_that_tries_many_names_waits_but_not_for_those_who_signed_in_
     assert waits(throttle, "name9999", "192.0.2.9") == 0
 
 
-def test_what_is_kept_is_bounded(throttle: Throttle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "MAX_KEPT", 50)
-    for number in range(500):
-        fail(throttle, 1, f"n{number}", f"10.0.{number // 250}.{number % 250}")
-        throttle.succeeded(f"m{number}", "192.0.2.1")
-    assert len(throttle._failures) <= 50
-    assert len(throttle._good) <= 50
+    own = module.OwnTries()
+    path = tmp_path / "tries"
+    shared = module.SharedTries(path)
+    size = path.stat().st_size
+    for kept in (own, shared):
+        throttle = Throttle(3, 60.0, kept, clock=clock)
+        for number in range(500):
+            clock.now += 0.001
+            fail(throttle, 3, f"n{number}", f"10.0.{number // 250}.{number % 250}")
+            throttle.succeeded(f"m{number}", "192.0.2.1")
+        # The newest are there.
+        assert waits(throttle, "n499", "10.0.1.249") > 0
+    assert len(own._known) <= 50
+    monkeypatch.setattr(module, "BUCKETS", 1)
+    for number in range(100):
+        shared.put((f"k{number}", "x"), number, 1e6 + number)
+    assert [shared.get((f"k{number}", "x"))[0] for number in range(92, 100)] == [*range(92, 100)]
+    assert shared.get(("k0", "x")) == (0, 0.0)
+    assert path.stat().st_size == size < 1 << 20
+
+
+def test_long_names_are_cut(throttle: Throttle) -> None:
+    """Their beginning counts, so that no name can be tried again by adding to it."""
+    fail(throttle, 3, "n" * 10_000)
+    assert waits(throttle, "n" * MAX_NAME + "other") > 0
+    assert waits(throttle, "n" * (MAX_NAME - 1)) == 0
+
+
+# ---------------------------------------------------------------- several processes
+
+
+def test_processes_count_together_and_after_a_restart(clock: Clock, tmp_path: Path) -> None:
+    path = tmp_path / "tries"
+    first = Throttle(3, 60.0, module.tries_at(path), clock=clock)
+    fail(first, 2)
+    second = Throttle(3, 60.0, module.tries_at(path), clock=clock)
+    assert waits(second) == 0
+    fail(second, 1)
+    assert waits(first) == waits(second) == 2
+    second.succeeded("ann", "192.0.2.1")
+    assert waits(first) == 0
+    fail(first, 4)
+    first._kept.close()
+    assert waits(Throttle(3, 60.0, module.tries_at(path), clock=clock)) == 3
+    # The clock begins anew with the machine.
+    clock.now = 5.0
+    assert waits(Throttle(3, 60.0, module.tries_at(path), clock=clock)) == 0
+
+
+def test_nothing_is_lost_between_processes_and_none_is_held_up_by_one_that_died(tmp_path: Path) -> None:
+    path = tmp_path / "tries"
+    count = "throttle.failed('ann', '192.0.2.1')"
+    program = (
+        "import sys; from pathlib import Path; from thalweg.auth.throttle import Throttle; from thalweg.auth.tries import tries_at\n"
+        f"kept = tries_at(Path({str(path)!r})); throttle = Throttle(3, 60.0, kept)\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program + f"for _ in range(200): {count}"]) for _ in range(3)]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    throttle = Throttle(3, 60.0, module.tries_at(path))
+    assert throttle.failed("ann", "192.0.2.1") == 601
+    died = subprocess.Popen(
+        [sys.executable, "-c", program + "import time\nwith kept.held(): print('held', flush=True); time.sleep(60)"],
+        stdout=subprocess.PIPE,
+    )
+    assert died.stdout is not None
+    assert died.stdout.readline() == b"held\n"
+    died.kill()
+    died.wait(10)
+    died.stdout.close()
+    assert throttle.failed("ann", "192.0.2.1") == 602
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"twtries0" + bytes(5000), b"twtries1" + bytes(10)])
+def test_a_file_of_another_form_begins_anew(clock: Clock, tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "tries"
+    path.write_bytes(content)
+    throttle = Throttle(1, 60.0, module.tries_at(path), clock=clock)
+    assert waits(throttle) == 0
+    fail(throttle, 1)
+    assert waits(throttle) > 0
+
+
+def test_the_file_names_nobody_and_is_its_owners(clock: Clock, tmp_path: Path) -> None:
+    path = tmp_path / "tries"
+    throttle = Throttle(1, 60.0, module.tries_at(path), clock=clock)
+    fail(throttle, 1, "annabel", "192.0.2.77")
+    assert b"annabel" not in path.read_bytes()
+    assert b"192.0.2" not in path.read_bytes()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_file_each_process_counts_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert isinstance(module.tries_at(tmp_path / "nowhere" / "tries"), module.OwnTries)
+    assert "counted by each worker alone" in caplog.text
 
 
 @pytest.mark.parametrize(

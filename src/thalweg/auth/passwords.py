@@ -65,6 +65,11 @@ class Passwords:
             return False
         return stored is not None
 
+    def renewed(self, stored: str, password: str) -> str | None:
+        """The argon2id string to store in the place of one made with other parameters than today's; None if it is
+        made with these. The password is known to be right. Call it within ``turn``."""
+        return self._hasher.hash(password) if self._hasher.check_needs_rehash(stored) else None
+
     def prepare(self) -> None:
         """Make ready what ``verify`` needs for unknown users, so that the first one does not take longer."""
         self._decoy_hash()

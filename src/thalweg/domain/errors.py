@@ -7,6 +7,11 @@ values allowed, what to do.
 
 from __future__ import annotations
 
+from typing import Final
+
+MAX_MESSAGE_LENGTH: Final = 2_000
+"""Longer messages are cut: they quote what a client sent, and answers and logs are not to grow with it."""
+
 
 class ThalwegError(Exception):
     """Base of every error that a client or an operator can mend.
@@ -16,6 +21,8 @@ class ThalwegError(Exception):
     """
 
     def __init__(self, message: str, *, parameter: str | None = None) -> None:
+        if len(message) > MAX_MESSAGE_LENGTH:
+            message = f"{message[: MAX_MESSAGE_LENGTH - 1]}…"
         super().__init__(message)
         self.message = message
         self.parameter = parameter

@@ -241,6 +241,11 @@ class AccessStore(Protocol):
         """Create or replace by name."""
         ...
 
+    def renew_password_hash(self, name: str, before: str, after: str) -> Future[None]:
+        """Keep another hash of the same password, if the present one is still ``before``. What is remembered of
+        callers stays right, so that ``access_generation`` stays."""
+        ...
+
     def delete_user(self, name: str, *, by: Actor | str = "") -> Future[None]:
         """Remove a user with its tokens, sessions and grants. NotFound."""
         ...

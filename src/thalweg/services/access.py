@@ -17,6 +17,7 @@ from thalweg.auth.identity import looks_signed
 from thalweg.auth.passwords import Passwords
 from thalweg.auth.sessions import session_digest
 from thalweg.auth.throttle import Throttle
+from thalweg.auth.tries import Tries
 from thalweg.auth.tokens import token_digest
 from thalweg.domain.access import NO_GRANTS, Actor, AuditEntry, Principal, Role, Scope, Session, Token, User
 from thalweg.domain.catalogue import Workspace
@@ -58,6 +59,7 @@ class Access(Accounts):
     them all.
 
     provider    for tests; else what the settings say
+    tries       where failed sign-ins are counted; else in this process alone
     """
 
     def __init__(
@@ -66,12 +68,13 @@ class Access(Accounts):
         settings: Settings,
         passwords: Passwords | None = None,
         provider: Provider | None = None,
+        tries: Tries | None = None,
     ) -> None:
         super().__init__(store, settings, passwords)
         self._workspaces = store
         self._anonymous = Principal("", settings.anonymous_role)
         self._memory = _Memory(settings.remembered_logins, settings.remembered_login_s)
-        self._throttle = Throttle(settings.login_tries, settings.login_delay_s)
+        self._throttle = Throttle(settings.login_tries, settings.login_delay_s, tries)
         self._provider = provider_of(settings) if provider is None else provider
         self._notes = _Notes()
         self._uses_lock = threading.Lock()
@@ -160,7 +163,17 @@ class Access(Accounts):
             self._notes.failure(by, name if user is not None else "(unknown user)", count)
             raise Unauthenticated("User name or password is wrong.")
         self._throttle.succeeded(name, by.address)
+        self._renew(user, password)
         return user
+
+    def _renew(self, user: User, password: str) -> None:
+        """Within a turn: keep the password hashed as it is done today. That it cannot be written keeps nobody out."""
+        renewed = self._passwords.renewed(user.password_hash, password)
+        if renewed is not None:
+            try:
+                self._store.renew_password_hash(user.name, user.password_hash, renewed).add_done_callback(_told)
+            except ThalwegError as error:
+                logger.warning("a password's hash could not be renewed: %s", error.message)
 
     def change_password(self, name: str, old: str, new: str, *, keep: str = "", by: Actor) -> None:
         """A user's own change of password, who has to know the old one; tries of it are bounded, too.
@@ -275,6 +288,12 @@ class Access(Accounts):
                     self._trimmed_s = time.monotonic()
         except ThalwegError as error:
             logger.warning("who signed in could not be written down: %s", error.message)
+
+
+def _told(future: Future[None]) -> None:
+    error = future.exception()
+    if error is not None:
+        logger.warning("a password's hash could not be renewed: %s", error)
 
 
 class _Notes:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from thalweg.auth.tries import Tries
 from thalweg.domain.store import Store
 from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
@@ -30,12 +31,13 @@ class Services:
     settings: Settings
 
     @staticmethod
-    def over(store: Store, settings: Settings) -> Services:
+    def over(store: Store, settings: Settings, tries: Tries | None = None) -> Services:
+        """tries: where failed sign-ins are counted; else in this process alone"""
         streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
         return Services(
             Observe(store),
             CatalogueService(store),
-            Access(store, settings),
+            Access(store, settings, tries=tries),
             FeatureService(store),
             TableService(store),
             streams,

@@ -48,8 +48,6 @@ TEMPORAL: Final = {
     "t_starts": TemporalOperator.STARTS,
 }
 ARRAYS: Final = frozenset({"a_containedby", "a_contains", "a_equals", "a_overlaps"})
-MAX_POSITION: Final = 10_000
-"""Numbers of a box or list in JSON."""
 
 
 def like(operand: Expression, pattern: Expression, parameter: str) -> Like:

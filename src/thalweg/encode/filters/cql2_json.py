@@ -194,7 +194,8 @@ class _Parser:
             return Literal(parse_instant(str(node["timestamp"]), self._parameter)[0], Kind.INSTANT)
         if "bbox" in node:
             return self._box(node["bbox"])
-        if node.get("type") in _GEOMETRIES:
+        kind = node.get("type")
+        if isinstance(kind, str) and kind in _GEOMETRIES:
             value = GeometryValue(read_geojson(node, self._parameter), 0)
             return Literal(in_crs(value, self._crs), Kind.GEOMETRY)
         if "function" in node:

@@ -103,6 +103,9 @@ def read_quads(
                 raise TooLarge(f"The body has more than {max_quads:,} triples.", parameter=_PARAMETER)
     except SyntaxError as error:
         raise malformed(syntax, error) from None
+    except MemoryError:
+        # The library's own bound for one name or text, 16 MiB.
+        raise TooLarge("One name or text of the body is too long to be read.", parameter=_PARAMETER) from None
     except (ValueError, OSError) as error:
         raise InvalidRequest(
             f"The {syntax.name} body cannot be read: {str(error)[:200]}.", parameter=_PARAMETER

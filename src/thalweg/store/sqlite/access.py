@@ -17,6 +17,7 @@ ACCOUNT: Final = "SELECT name, role, password_hash, created_us FROM account WHER
 PUT_ACCOUNT: Final = """
     INSERT INTO account (name, role, password_hash, created_us) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (name) DO UPDATE SET role = ?2, password_hash = ?3, created_us = ?4"""
+RENEW_HASH: Final = "UPDATE account SET password_hash = ?3 WHERE name = ?1 AND password_hash = ?2 RETURNING name"
 DELETE_ACCOUNT: Final = "DELETE FROM account WHERE name = ? RETURNING name"
 OF_ACCOUNT: Final = (
     "DELETE FROM token_use WHERE digest IN (SELECT digest FROM token WHERE account = ?)",
@@ -135,6 +136,12 @@ def put_user(tx: Transaction, user: User, by: Actor | str = "") -> None:
     if before[0][2] != user.password_hash:
         changes.append("password")
     record(tx, by, "change user", user.name, "; ".join(changes))
+
+
+def renew_password_hash(tx: Transaction, name: str, before: str, after: str) -> None:
+    """Nothing if the password was changed meanwhile, or the user removed."""
+    if tx.rows(RENEW_HASH, (name, before, after)):
+        record(tx, Actor(name), "change user", name, "hash of the password renewed")
 
 
 def delete_user(tx: Transaction, name: str, by: Actor | str = "") -> None:

@@ -302,6 +302,9 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
     def put_user(self, user: User, *, by: Actor | str = "") -> Future[None]:
         return self._writer.submit(lambda tx: access.put_user(tx, user, by))
 
+    def renew_password_hash(self, name: str, before: str, after: str) -> Future[None]:
+        return self._writer.submit(lambda tx: access.renew_password_hash(tx, name, before, after))
+
     def delete_user(self, name: str, *, by: Actor | str = "") -> Future[None]:
         return self._writer.submit(lambda tx: access.delete_user(tx, name, by))
 
