@@ -18,6 +18,7 @@ from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import InvalidParameter, NotFound, NotSupported, ThalwegError
 from thalweg.domain.features import (
     ALL_FEATURES,
+    MAX_BATCH_FEATURES,
     RESERVED_LAYER_NAMES,
     Edit,
     EditReceipt,
@@ -40,10 +41,11 @@ from thalweg.domain.filters import FeatureIds, Filter
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Store
 from thalweg.encode.feature_fragments import FORMAT_VERSION, encode, encode_forms
-from thalweg.encode.feature_moved import base_form, with_positions
-from thalweg.encode.feature_output import Output, stored_form, stored_outputs, type_prefix
+from thalweg.encode.feature_moved import base_form, features_of, with_positions
+from thalweg.encode.feature_output import FeatureFormat, Output, stored_form, stored_outputs, type_prefix
 from thalweg.encode.xmltext import attribute
 from thalweg.services.feature_projection import lonlat_box, move, project
+from thalweg.services.kept_features import KeptFeatures
 from thalweg.services.layer_source import LayerSource
 from thalweg.services.procedure_layers import ProcedureLayer, ProcedureLayers
 
@@ -88,6 +90,7 @@ class _Plan:
                   content; None: the same
     members       begin and end of what each feature is in, and what is to be there instead; None: the same
     moved         whether the positions are others than those in the fragments
+    kept_as       what finished features are kept under, where that is quicker than to make them again; empty: not
     """
 
     form: FragmentForm | None
@@ -95,6 +98,7 @@ class _Plan:
     names: tuple[bytes, bytes] | None = None
     members: tuple[bytes, bytes, bytes, bytes] | None = None
     moved: bool = False
+    kept_as: str = ""
 
     def finished(self, content: bytes) -> bytes:
         """What is asked for of fragments as they are stored."""
@@ -156,6 +160,7 @@ class FeatureService:
         self._store = store
         self._procedures = ProcedureLayers(store)
         self._plans: dict[tuple[int, int, Output], _Plan] = {}
+        self._moved = KeptFeatures()
         self._prefixes: dict[int, str] = {}
         self._boxes: dict[int, tuple[int, tuple[float, float, float, float] | None]] = {}
         self._encoder = _Encoder(self._known_prefix)
@@ -321,7 +326,8 @@ class FeatureService:
             runs = list(self._encoded(layer, output, FeatureQuery(offset=offset, limit=limit)))
             return Page(state, sum(count for count, _ in runs), [content for _, content in runs])
         source = self._source(layer)
-        page = source.fragment_page(layer.id, plan.form, plan.stamp, offset, limit, shapes=plan.moved)
+        known = self._moved.known(plan.kept_as) if plan.kept_as else None
+        page = source.fragment_page(layer.id, plan.form, plan.stamp, offset, limit, shapes=plan.moved, known=known)
         return Page(page.state, page.count, [self._finished(layer, output, plan, run) for run in page.runs])
 
     def encoded(self, layer: Layer, output: Output, query: FeatureQuery = ALL_FEATURES) -> Iterator[tuple[int, bytes]]:
@@ -329,7 +335,10 @@ class FeatureService:
         plan = self._plan(layer, output)
         if plan.form is None:
             return self._encoded(layer, output, query)
-        runs = self._source(layer).fragments(layer.id, plan.form, plan.stamp, query, shapes=plan.moved)
+        # What streams would leave nothing of what pages are made of.
+        is_page = query.limit is not None and query.limit <= MAX_BATCH_FEATURES
+        known = self._moved.known(plan.kept_as) if plan.kept_as and is_page else None
+        runs = self._source(layer).fragments(layer.id, plan.form, plan.stamp, query, shapes=plan.moved, known=known)
         return ((run.count, self._finished(layer, output, plan, run)) for run in runs)
 
     def _encoded(self, layer: Layer, output: Output, query: FeatureQuery) -> Iterator[tuple[int, bytes]]:
@@ -343,6 +352,9 @@ class FeatureService:
             content = with_positions(
                 content, layer, output, run.shapes, lambda positions: move(positions, layer.srid, output.srid)
             )
+        if content is not None and run.keys is not None:
+            made = features_of(plan.finished(content), output, len(run.shapes or ()))
+            return self._moved.joined(plan.kept_as, run.keys, run.known, made)
         if content is not None:
             return plan.finished(content)
         if run.features is None:
@@ -479,7 +491,10 @@ def _plan(layer: Layer, output: Output, prefix: str) -> _Plan:
         names = (_quoted(stored.srs_name), _quoted(output.srs_name))
     if output.member != stored.member:
         members = (*_tags(stored.member), *_tags(output.member))
-    return _Plan(form, stamp_of(layer, prefix), names, members, moved)
+    stamp = stamp_of(layer, prefix)
+    # Without an element around each, their ends are not to be told in GML.
+    kept = moved and bool(output.member or output.format is FeatureFormat.GEOJSON)
+    return _Plan(form, stamp, names, members, moved, f"{layer.uuid} {stamp} {output}" if kept else "")
 
 
 def _quoted(srs_name: str) -> bytes:

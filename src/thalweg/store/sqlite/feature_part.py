@@ -23,6 +23,7 @@ from thalweg.domain.features import (
     FragmentPage,
     FragmentRun,
     IdArray,
+    Known,
     Layer,
     LayerState,
     LoadReceipt,
@@ -87,14 +88,29 @@ class FeaturePart:
         return self.__features.scan(layer_id, query)
 
     def fragment_page(
-        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        offset: int,
+        limit: int,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> FragmentPage:
-        return self.__features.page(layer_id, form, stamp, offset, limit, shapes=shapes)
+        return self.__features.page(layer_id, form, stamp, offset, limit, shapes=shapes, known=known)
 
     def fragments(
-        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> Iterator[FragmentRun]:
-        return self.__features.fragments(layer_id, form, stamp, query, shapes=shapes)
+        return self.__features.fragments(layer_id, form, stamp, query, shapes=shapes, known=known)
 
     def feature_changes(self, layer_id: int, after: int = 0, *, limit: int = 1000) -> list[FeatureChange]:
         return self.__features.changes(layer_id, after, limit)

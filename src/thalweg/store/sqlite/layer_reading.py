@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,12 +14,14 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import (
     MAX_BATCH_FEATURES,
     FeatureChange,
+    FeatureKey,
     FeatureQuery,
     Features,
     FragmentForm,
     FragmentPage,
     FragmentRun,
     IdArray,
+    Known,
     Layer,
     LayerState,
     SortKey,
@@ -73,6 +75,8 @@ AFTER: Final = """
         (SELECT id, content FROM {form} WHERE id > ? ORDER BY id LIMIT ?)"""
 SHAPES: Final = "SELECT geometry FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
 SHAPES_OF_IDS: Final = "SELECT f.geometry FROM carray(?) c CROSS JOIN {table} f ON f.id = c.value"
+KEYS: Final = "SELECT id, version FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
+KEYS_OF_IDS: Final = "SELECT f.id, f.version FROM carray(?) c CROSS JOIN {table} f ON f.id = c.value"
 LAST_ID: Final = (1 << 63) - 1
 AT_OFFSET: Final = "SELECT id FROM {table} WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ?"
 
@@ -211,7 +215,15 @@ class FeatureReader:
     # ------------------------------------------------------------ fragments
 
     def page(
-        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        offset: int,
+        limit: int,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> FragmentPage:
         """See ``FeatureStore.fragment_page``."""
         if offset < 0 or not 0 <= limit <= MAX_BATCH_FEATURES:
@@ -229,6 +241,11 @@ class FeatureReader:
             if stored != stamp:
                 features = self._rows_between(reader, layer, start, end)
                 return FragmentPage(state, len(features), (FragmentRun(len(features), None, features),))
+            if known is not None:
+                between = (start, LAST_ID if end is None else end - 1)
+                keys = reader.rows(KEYS.format(table=features_table(layer_id)), between)
+                run = _unknown(reader, layer_id, form, keys, known)
+                return FragmentPage(state, run.count, (run,))
             table = form_table(layer_id, form)
             if end is None:
                 rows = reader.rows(LAST_PAGE.format(form=table), (start,))
@@ -248,13 +265,20 @@ class FeatureReader:
         return values_of(layer, reader.rows(f"{statement} AND id < ? ORDER BY id", (start, end)))
 
     def fragments(
-        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> Iterator[FragmentRun]:
         """See ``FeatureStore.fragments``."""
         layer = self._layer(layer_id)
         if query.where is None and not query.order:
             return self._all_fragments(layer, form, stamp, query, shapes)
-        return self._chosen_fragments(layer, form, stamp, query, shapes)
+        return self._chosen_fragments(layer, form, stamp, query, shapes, known)
 
     def _all_fragments(
         self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery, shapes: bool
@@ -291,7 +315,13 @@ class FeatureReader:
             yield run
 
     def _chosen_fragments(
-        self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery, shapes: bool
+        self,
+        layer: Layer,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        shapes: bool,
+        known: Known | None,
     ) -> Iterator[FragmentRun]:
         statement = OF_IDS.format(form=form_table(layer.id, form))
         ids: IdArray | None = None
@@ -305,7 +335,10 @@ class FeatureReader:
                 part = ids[at : at + RUN_FEATURES]
                 if not len(part):
                     return
-                if stored == stamp:
+                if stored == stamp and known is not None:
+                    keys = reader.rows(KEYS_OF_IDS.format(table=features_table(layer.id)), (carray(part),))
+                    run = _unknown(reader, layer.id, form, keys, known)
+                elif stored == stamp:
                     ((content, count),) = reader.rows(statement, (carray(part),))
                     geometries = None
                     if shapes:
@@ -385,6 +418,20 @@ class FeatureReader:
 
     def history(self, layer_id: int, number: int, limit: int) -> list[FeatureChange]:
         return changes_of(self._layer(layer_id), self._readers.rows(SELECT_HISTORY, (layer_id, number, limit)))
+
+
+def _unknown(
+    reader: Reader, layer_id: int, form: FragmentForm, keys: Sequence[FeatureKey], known: Known
+) -> FragmentRun:
+    """The run of these features, with the fragments and geometries of those that the caller has not; in a snapshot."""
+    texts = known(keys)
+    missing = [key[0] for key, text in zip(keys, texts, strict=True) if text is None]
+    if not missing:
+        return FragmentRun(len(keys), b"", None, (), keys, texts)
+    ids = carray(np.array(missing, np.int64))
+    ((content, _),) = reader.rows(OF_IDS.format(form=form_table(layer_id, form)), (ids,))
+    geometries = _first(reader.rows(SHAPES_OF_IDS.format(table=features_table(layer_id)), (ids,)))
+    return FragmentRun(len(keys), content or b"", None, geometries, keys, texts)
 
 
 class _Groups:
