@@ -303,11 +303,15 @@ class FragmentRun:
 
 @dataclass(frozen=True, slots=True)
 class FragmentPage:
-    """A page of the natural order, read in one state of the store."""
+    """A page, read in one state of the store.
+
+    matched  how many features the query lets through, where that has come out at no cost
+    """
 
     state: LayerState
     count: int
     runs: Sequence[FragmentRun]
+    matched: int | None = None
 
 
 # ---------------------------------------------------------------- queries
@@ -577,7 +581,7 @@ class FeatureStore(Protocol):
         """
         ...
 
-    def fragments(
+    def chosen_fragments(
         self,
         layer_id: int,
         form: FragmentForm,
@@ -586,10 +590,15 @@ class FeatureStore(Protocol):
         *,
         shapes: bool = False,
         known: Known | None = None,
+    ) -> FragmentPage:
+        """As ``fragment_page``, of a query with a filter or an order; its limit is MAX_BATCH_FEATURES at most."""
+        ...
+
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
     ) -> Iterator[FragmentRun]:
         """Fragments of what is asked for, in its order; runs of 1 to MAX_BATCH_FEATURES. ``fields`` and ``geometry``
-        of the query do not count. As ``scan_features`` for transactions and order; ``known`` as in ``fragment_page``,
-        and not asked of a whole layer in natural order."""
+        of the query do not count. As ``scan_features`` for transactions and order."""
         ...
 
     # ------------------------------------------------------------ writing

@@ -18,7 +18,6 @@ from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import InvalidParameter, NotFound, NotSupported, ThalwegError
 from thalweg.domain.features import (
     ALL_FEATURES,
-    MAX_BATCH_FEATURES,
     RESERVED_LAYER_NAMES,
     Edit,
     EditReceipt,
@@ -68,16 +67,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a layer in its natural order, all of one state of the store.
+    """A page of a layer, all of one state of the store.
 
     state    of the layer: generation for validators, count for numberMatched
     count    features in the page
     content  their bytes, to be joined; in GeoJSON every feature is followed by a comma, the last one, too
+    matched  how many features the query lets through, where that is known without counting
     """
 
     state: LayerState
     count: int
     content: Sequence[bytes]
+    matched: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,15 +331,26 @@ class FeatureService:
         page = source.fragment_page(layer.id, plan.form, plan.stamp, offset, limit, shapes=plan.moved, known=known)
         return Page(page.state, page.count, [self._finished(layer, output, plan, run) for run in page.runs])
 
+    def chosen(self, layer: Layer, output: Output, query: FeatureQuery) -> Page:
+        """A page of a query with a filter or an order; its limit is MAX_BATCH_FEATURES at most."""
+        plan = self._plan(layer, output)
+        if plan.form is None:
+            state = self.state(layer)
+            encoded = list(self._encoded(layer, output, query))
+            return Page(state, sum(count for count, _ in encoded), [content for _, content in encoded])
+        known = self._moved.known(plan.kept_as) if plan.kept_as else None
+        page = self._source(layer).chosen_fragments(
+            layer.id, plan.form, plan.stamp, query, shapes=plan.moved, known=known
+        )
+        content = [self._finished(layer, output, plan, run) for run in page.runs]
+        return Page(page.state, page.count, content, page.matched)
+
     def encoded(self, layer: Layer, output: Output, query: FeatureQuery = ALL_FEATURES) -> Iterator[tuple[int, bytes]]:
         """What is asked for, as runs of (number of features, their bytes as in ``Page``), memory bounded."""
         plan = self._plan(layer, output)
         if plan.form is None:
             return self._encoded(layer, output, query)
-        # What streams would leave nothing of what pages are made of.
-        is_page = query.limit is not None and query.limit <= MAX_BATCH_FEATURES
-        known = self._moved.known(plan.kept_as) if plan.kept_as and is_page else None
-        runs = self._source(layer).fragments(layer.id, plan.form, plan.stamp, query, shapes=plan.moved, known=known)
+        runs = self._source(layer).fragments(layer.id, plan.form, plan.stamp, query, shapes=plan.moved)
         return ((run.count, self._finished(layer, output, plan, run)) for run in runs)
 
     def _encoded(self, layer: Layer, output: Output, query: FeatureQuery) -> Iterator[tuple[int, bytes]]:

@@ -41,7 +41,7 @@ class LayerSource(Protocol):
         known: Known | None = None,
     ) -> FragmentPage: ...
 
-    def fragments(
+    def chosen_fragments(
         self,
         layer_id: int,
         form: FragmentForm,
@@ -50,4 +50,8 @@ class LayerSource(Protocol):
         *,
         shapes: bool = False,
         known: Known | None = None,
+    ) -> FragmentPage: ...
+
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
     ) -> Iterator[FragmentRun]: ...

@@ -293,7 +293,7 @@ class _Source:
         runs = _runs(table, FeatureQuery(offset=offset, limit=limit))
         return FragmentPage(table.state, sum(run.count for run in runs), runs)
 
-    def fragments(
+    def chosen_fragments(
         self,
         layer_id: int,
         form: FragmentForm,
@@ -302,6 +302,13 @@ class _Source:
         *,
         shapes: bool = False,
         known: Known | None = None,
+    ) -> FragmentPage:
+        table = self._layers.table(self._layer)
+        runs = _runs(table, replace(query, fields=None, geometry=True))
+        return FragmentPage(table.state, sum(run.count for run in runs), runs)
+
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
     ) -> Iterator[FragmentRun]:
         return iter(_runs(self._layers.table(self._layer), replace(query, fields=None, geometry=True)))
 

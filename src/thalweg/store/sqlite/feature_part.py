@@ -100,7 +100,7 @@ class FeaturePart:
     ) -> FragmentPage:
         return self.__features.page(layer_id, form, stamp, offset, limit, shapes=shapes, known=known)
 
-    def fragments(
+    def chosen_fragments(
         self,
         layer_id: int,
         form: FragmentForm,
@@ -109,8 +109,13 @@ class FeaturePart:
         *,
         shapes: bool = False,
         known: Known | None = None,
+    ) -> FragmentPage:
+        return self.__features.chosen(layer_id, form, stamp, query, shapes=shapes, known=known)
+
+    def fragments(
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
     ) -> Iterator[FragmentRun]:
-        return self.__features.fragments(layer_id, form, stamp, query, shapes=shapes, known=known)
+        return self.__features.fragments(layer_id, form, stamp, query, shapes=shapes)
 
     def feature_changes(self, layer_id: int, after: int = 0, *, limit: int = 1000) -> list[FeatureChange]:
         return self.__features.changes(layer_id, after, limit)

@@ -161,8 +161,10 @@ class FeatureReader:
                     self._selected_ids -= len(oldest)
         return ids
 
-    def _page_ids(self, reader: Reader, layer: Layer, state: LayerState, query: FeatureQuery) -> IdArray:
-        """Ids of what is asked for."""
+    def _page_ids(
+        self, reader: Reader, layer: Layer, state: LayerState, query: FeatureQuery
+    ) -> tuple[IdArray, int | None]:
+        """Ids of what is asked for, and how many there are without its limit, where that is known."""
         where, limit = query.where, query.limit
         if where is not None and limit is not None and not query.order:
             wanted = query.offset + limit
@@ -172,8 +174,9 @@ class FeatureReader:
             if soon and (layer.id, state.generation, where, ()) not in self._selected:
                 ids = first_in_box(reader.rows, tables(layer), where, wanted)
                 if ids is not None:
-                    return ids[query.offset :]
-        return _cut(self._ids(reader, layer, state, where, query.order), query)
+                    return ids[query.offset :], None
+        ids = self._ids(reader, layer, state, where, query.order)
+        return _cut(ids, query), len(ids)
 
     def _id_at(self, reader: Reader, layer_id: int, generation: int, offset: int) -> int | None:
         """The id of the feature at an offset of the natural order, None behind the last; in a snapshot."""
@@ -265,20 +268,13 @@ class FeatureReader:
         return values_of(layer, reader.rows(f"{statement} AND id < ? ORDER BY id", (start, end)))
 
     def fragments(
-        self,
-        layer_id: int,
-        form: FragmentForm,
-        stamp: int,
-        query: FeatureQuery,
-        *,
-        shapes: bool = False,
-        known: Known | None = None,
+        self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False
     ) -> Iterator[FragmentRun]:
         """See ``FeatureStore.fragments``."""
         layer = self._layer(layer_id)
         if query.where is None and not query.order:
             return self._all_fragments(layer, form, stamp, query, shapes)
-        return self._chosen_fragments(layer, form, stamp, query, shapes, known)
+        return self._chosen_fragments(layer, form, stamp, query, shapes)
 
     def _all_fragments(
         self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery, shapes: bool
@@ -314,6 +310,29 @@ class FeatureReader:
                 left -= count
             yield run
 
+    def chosen(
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
+    ) -> FragmentPage:
+        """See ``FeatureStore.chosen_fragments``."""
+        if query.offset < 0 or query.limit is None or not 0 <= query.limit <= MAX_BATCH_FEATURES:
+            raise InvalidParameter("limit", f"A page has 0 to {MAX_BATCH_FEATURES} features, from 0 on.")
+        layer = self._layer(layer_id)
+        reader = self._readers.mine()
+        with reader.snapshot():
+            state, stored = self._state(reader, layer)
+            ids, matched = self._page_ids(reader, layer, state, query)
+            if not len(ids):
+                return FragmentPage(state, 0, (), matched)
+            run = self._run(reader, layer, form, ids, is_current=stored == stamp, shapes=shapes, known=known)
+        return FragmentPage(state, run.count, (run,), matched)
+
     def _chosen_fragments(
         self,
         layer: Layer,
@@ -321,9 +340,7 @@ class FeatureReader:
         stamp: int,
         query: FeatureQuery,
         shapes: bool,
-        known: Known | None,
     ) -> Iterator[FragmentRun]:
-        statement = OF_IDS.format(form=form_table(layer.id, form))
         ids: IdArray | None = None
         at = 0
         while ids is None or at < len(ids):
@@ -331,26 +348,39 @@ class FeatureReader:
             with reader.snapshot():
                 state, stored = self._state(reader, layer)
                 if ids is None:
-                    ids = self._page_ids(reader, layer, state, query)
+                    ids, _ = self._page_ids(reader, layer, state, query)
                 part = ids[at : at + RUN_FEATURES]
                 if not len(part):
                     return
-                if stored == stamp and known is not None:
-                    keys = reader.rows(KEYS_OF_IDS.format(table=features_table(layer.id)), (carray(part),))
-                    run = _unknown(reader, layer.id, form, keys, known)
-                elif stored == stamp:
-                    ((content, count),) = reader.rows(statement, (carray(part),))
-                    geometries = None
-                    if shapes:
-                        of_ids = SHAPES_OF_IDS.format(table=features_table(layer.id))
-                        geometries = _first(reader.rows(of_ids, (carray(part),)))
-                    run = FragmentRun(count, content or b"", None, geometries)
-                else:
-                    features = values_of(layer, reader.rows(tables(layer).rows_by_id, (carray(part),)))
-                    run = FragmentRun(len(features), None, features)
+                run = self._run(reader, layer, form, part, is_current=stored == stamp, shapes=shapes)
             at += len(part)
             if run.count:
                 yield run
+
+    @staticmethod
+    def _run(
+        reader: Reader,
+        layer: Layer,
+        form: FragmentForm,
+        ids: IdArray,
+        *,
+        is_current: bool,
+        shapes: bool,
+        known: Known | None = None,
+    ) -> FragmentRun:
+        """The fragments of those of these features that are there; in a snapshot."""
+        bound = carray(ids)
+        if not is_current:
+            features = values_of(layer, reader.rows(tables(layer).rows_by_id, (bound,)))
+            return FragmentRun(len(features), None, features)
+        if known is not None:
+            keys = reader.rows(KEYS_OF_IDS.format(table=features_table(layer.id)), (bound,))
+            return _unknown(reader, layer.id, form, keys, known)
+        ((content, count),) = reader.rows(OF_IDS.format(form=form_table(layer.id, form)), (bound,))
+        geometries = None
+        if shapes:
+            geometries = _first(reader.rows(SHAPES_OF_IDS.format(table=features_table(layer.id)), (bound,)))
+        return FragmentRun(count, content or b"", None, geometries)
 
     # ------------------------------------------------------------ rows
 
@@ -394,7 +424,7 @@ class FeatureReader:
             with reader.snapshot():
                 state, _ = self._state(reader, layer)
                 if ids is None:
-                    ids = self._page_ids(reader, layer, state, query)
+                    ids, _ = self._page_ids(reader, layer, state, query)
                 part = ids[at : at + RUN_FEATURES]
                 if not len(part):
                     return
