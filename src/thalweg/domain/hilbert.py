@@ -29,7 +29,8 @@ def hilbert_order(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         x = np.where(mirrored, ~x, x)
         y = np.where(mirrored, ~y, y)
         x, y = np.where(north == 0, y, x), np.where(north == 0, x, y)
-    return np.argsort(place, kind="stable")
+    order: npt.NDArray[np.int64] = np.argsort(place, kind="stable")
+    return order
 
 
 def _cells(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
