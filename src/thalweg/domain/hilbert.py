@@ -29,8 +29,7 @@ def hilbert_order(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         x = np.where(mirrored, ~x, x)
         y = np.where(mirrored, ~y, y)
         x, y = np.where(north == 0, y, x), np.where(north == 0, x, y)
-    order: npt.NDArray[np.int64] = np.argsort(place, kind="stable")
-    return order
+    return np.argsort(place, kind="stable")
 
 
 def _cells(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -38,4 +37,5 @@ def _cells(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     size = most - least
     if not np.isfinite(size) or size <= 0:
         return np.zeros(len(values), np.int64)
-    return ((values - least) / size * ((1 << BITS) - 1)).astype(np.int64)
+    cells: npt.NDArray[np.int64] = ((values - least) / size * ((1 << BITS) - 1)).astype(np.int64)
+    return cells

@@ -71,11 +71,15 @@ class KeptFeatures:
     def _keep(self, output: str, entries: Sequence[tuple[FeatureKey, bytes]]) -> None:
         if not entries:
             return
+        size = sum(len(text) for _, text in entries) + ENTRY_BYTES * len(entries)
+        if size > self._half:
+            # It would be all there is.
+            return
         with self._lock:
-            self._young.setdefault(output, {}).update(entries)
-            self._size += sum(len(text) for _, text in entries) + ENTRY_BYTES * len(entries)
-            if self._size > self._half:
+            if self._size + size > self._half:
                 self._old, self._young, self._size = self._young, {}, 0
+            self._young.setdefault(output, {}).update(entries)
+            self._size += size
 
 
 _NOTHING: Final[_Kept] = {}
