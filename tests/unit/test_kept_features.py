@@ -167,9 +167,12 @@ def test_no_more_is_kept_than_may_be_and_what_is_used_stays() -> None:
         # Asked for all the time, and never of another version or output.
         assert kept.known("a")([(0, 1)]) == [text]
         assert kept.known("a")([(0, 2)]) == kept.known("b")([(0, 1)]) == [None]
-        held = [text for text in kept.known("a")([(n, 1) for n in range(200)]) if text is not None]
-        assert len(held) <= 20
+        assert sum(len(texts) for half in (kept._young, kept._old) for texts in half.values()) <= 20
     assert kept.known("a")([(5, 1)]) == [None]
+    # What would drive out all the rest is not kept.
+    many = [(number, 1) for number in range(1000, 1011)]
+    assert kept.joined("a", many, [None] * 11, [text] * 11) == text * 11
+    assert kept.known("a")(many) == [None] * 11
     assert kept.joined("a", [(0, 1), (900, 1)], [text, None], [b"y"]) == text + b"y"
 
 
