@@ -16,12 +16,12 @@ from thalweg.bench import answers, fill, ldes, run, sos, targets, workloads
 from thalweg.bench.context import context
 from thalweg.bench.errors import BenchError
 from thalweg.bench.profiles import Closed, Count, Open, Profile
-from thalweg.bench.requests import Request
+from thalweg.bench.requests import Case, Request
 from thalweg.bench.results import Result, failures
 from thalweg.bench.run import RunOptions, Say
 from thalweg.bench.samples import TOTAL, Samples
 from thalweg.bench.stats import spread, verdict
-from thalweg.bench.targets import Target, ask
+from thalweg.bench.targets import Target, ask, origin_url
 from thalweg.bench.watch import processes
 
 ROUNDS: Final = 5
@@ -116,7 +116,7 @@ def _check_equal(opened: dict[str, Target], work: dict[str, workloads.Work], res
 
     def asking(target: Target) -> Any:
         def one(request: Request) -> tuple[str, bytes]:
-            base = run.origin_url(target.url)
+            base = origin_url(target.url)
             _, headers, body = ask(base + request.path, headers=dict(request.headers))
             return headers.get("content-type", ""), body
 
@@ -141,7 +141,7 @@ def _check_equal(opened: dict[str, Target], work: dict[str, workloads.Work], res
 
 
 def _alternate(
-    load: Closed | Open, opened: dict[str, Target], cases: dict[str, workloads.Case], options: RunOptions, rounds: int,
+    load: Closed | Open, opened: dict[str, Target], cases: dict[str, Case], options: RunOptions, rounds: int,
     result: Result, say: Say,
 ) -> None:  # fmt: skip
     for name, target in opened.items():

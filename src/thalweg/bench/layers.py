@@ -15,7 +15,10 @@ import numpy as np
 
 from thalweg.bench.errors import BenchError
 
-LAYERS: Final = {"osm_mainroads": "LineString", "osm_places": "Point"}
+LAYERS: Final = {"osm_mainroads": "LineString", "osm_places": "Point", "osm_mainroads_1m": "LineString"}
+FEATURES: Final = {"osm_mainroads_1m": 1_000_000}
+"""How many are made of a layer where nothing else is said."""
+DEFAULT_FEATURES: Final = 8_000
 STEP_DEGREES: Final = 0.37
 """How far a copy lies from the one before, in longitude; each 100 copies a row further north."""
 ID_STEP: Final = 10**10

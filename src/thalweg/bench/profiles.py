@@ -98,6 +98,17 @@ def _table(name: str, title: str, workload: str, load: Load, **parameters: Any) 
     return Profile(name, "ckan", title, workload, load, "table", parameters)
 
 
+_STUDY_LAYERS: Final = ("osm_mainroads", "osm_places")
+_SMALL_AND_BIG: Final = ("osm_mainroads", "osm_mainroads_1m")
+_BY_TURNS: Final = Closed((16,), seconds=2)
+
+
+def _layers(
+    name: str, title: str, workload: str, load: Load, layers: tuple[str, ...] = _STUDY_LAYERS, **parameters: Any
+) -> Profile:
+    return Profile(name, "wfs", title, workload, load, "layers", {"layers": layers, "count": 200} | parameters)
+
+
 _ALL: Final = (
     # ------------------------------------------------------------ SOS
     Profile(
@@ -166,13 +177,40 @@ _ALL: Final = (
         Closed((50,)), rows=140_604,
     ),
     # ------------------------------------------------------------ WFS
-    Profile(
-        "wfs-study", "wfs", "GetFeature count=200 of two layers in three formats, three rounds", "wfs-getfeature",
-        Closed((4, 8, 16, 32), rounds=3), "layers", {"layers": ("osm_mainroads", "osm_places"), "count": 200},
+    _layers(
+        "wfs-study", "GetFeature count=200 of two layers in three formats, three rounds", "wfs-getfeature",
+        Closed((4, 8, 16, 32), rounds=3),
     ),
-    Profile(
-        "wfs-limit", "wfs", "the same at 16 parallel, beside nginx serving the same bytes", "wfs-getfeature",
-        Closed((16,), limit=True), "layers", {"layers": ("osm_mainroads", "osm_places"), "count": 200},
+    _layers(
+        "wfs-limit", "the same, beside nginx serving the same bytes", "wfs-getfeature",
+        Closed((4, 8, 16, 32), limit=True, seconds=2),
+    ),
+    _layers(
+        "wfs-crs", "random pages of 200 in EPSG:3857 and EPSG:2056, beside the layer's own CRS", "wfs-crs", _BY_TURNS,
+    ),
+    _layers("wfs-paging", "200 features at startIndex=6500, beside those at 0", "wfs-paging", _BY_TURNS, start=6500),
+    _layers(
+        "wfs-hits", "documents with the exact numberMatched, beside ones without a number", "wfs-hits", _BY_TURNS,
+    ),
+    _layers(
+        "wfs-big-layer", "pages of a layer of 1,000,000 features, beside those of a small one", "wfs-big-layer",
+        _BY_TURNS, layers=_SMALL_AND_BIG,
+    ),
+    _layers(
+        "wfs-bbox", "random boxes of 200 out of 1,000,000 features, beside a small layer, and nginx", "wfs-bbox",
+        Closed((16,), seconds=2, limit=True), layers=_SMALL_AND_BIG,
+    ),
+    _layers(
+        "wfs-whole-layer", "all 1,000,000 features as GeoJSON, once, and how the server's memory grows",
+        "wfs-whole-layer", Count(1, 1), layers=("osm_mainroads_1m",),
+    ),
+    _layers("wfs-insert", "transactions that insert 1,000 features, one after the other", "wfs-insert", Count(10, 1)),
+    _layers(
+        "wfs-handler", "the WFS door's own time for pages, other CRSs and boxes, without HTTP", "wfs-handler",
+        Handler(1000), cases=(
+            ("wfs-crs", {"layers": _STUDY_LAYERS, "count": 200}),
+            ("wfs-bbox", {"layers": _SMALL_AND_BIG, "count": 200}),
+        ),
     ),
     # ------------------------------------------------------------ LDES
     _ldes("ldes-10k", "10,000 actual members, both views", 10_000, ("time", "geospatial"), actual=True),
@@ -198,7 +236,13 @@ FIGURES_TO_REACH: Final = (
     ("sos-insert", "A", "64", "rate", 4500, 8000),
     ("datastore-search", "", "50", "rate", 12_000, 20_000),
     ("datastore-insert", "", "50", "rate", 4000, 7000),
-    ("wfs-limit", "", "16", "share of nginx", 0.20, 0.30),
+    ("wfs-limit", "", "4, 8, 16, 32", "share of nginx", 0.20, 0.30),
+    ("wfs-bbox", "", "16", "share of nginx", 0.15, 0.22),
+    ("wfs-bbox", "", "16", "ratio", 0.67, 1.0),
+    ("wfs-crs", "", "16", "ratio", 0.40, 1.0),
+    ("wfs-paging", "", "16", "ratio", 0.83, 1.0),
+    ("wfs-hits", "", "16", "ratio", 0.90, 1.0),
+    ("wfs-big-layer", "", "16", "ratio", 0.91, 1.0),
     ("ldes-100k", "", "10", "rate", 3500, 5500),
 )  # fmt: skip
 """Bars of the design on two cores, generator on the same machine; ``report`` sets them beside what was seen."""

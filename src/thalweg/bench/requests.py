@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 Check = Callable[[int, bytes], str]
@@ -100,6 +100,29 @@ class Template:
         while True:
             yield self.at(index)
             index += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kind of request of a workload.
+
+    sample  a few of its requests, whose answers are compared with another target's
+    base    label of the case that its rate is a ratio to; empty: none
+    """
+
+    label: str
+    source: Pool | Template
+    sample: tuple[Request, ...] = ()
+    base: str = ""
+
+    def fresh(self, number: int, seconds: float) -> Case:
+        """The case for the phase of a number: what may be sent once only goes on at times and numbers of its own."""
+        if isinstance(self.source, Pool):
+            return self
+        # A million a second is more than any generator sends.
+        later = number * int(1_000_000 * max(1.0, seconds))
+        moved = replace(self.source, base_s=self.source.base_s + later, first=self.source.first + later)
+        return replace(self, source=moved)
 
 
 def basic(credentials: tuple[str, str] | None) -> dict[str, str]:

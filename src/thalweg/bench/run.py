@@ -6,24 +6,26 @@ import contextlib
 import resource
 import secrets
 import shutil
+import statistics
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from thalweg import app
-from thalweg.bench import drivers, fill, jtl, ldes, sos, targets, tools, workloads, wrk
+from thalweg.bench import drivers, fill, jtl, ldes, sos, targets, tools, wfs, wfs_cases, wfs_runs, workloads, wrk
 from thalweg.bench.context import context
 from thalweg.bench.errors import BenchError, Unreachable
 from thalweg.bench.networks import NETWORKS, Network
 from thalweg.bench.profiles import CONSUMER_PERIOD_S, Closed, Count, Handler, Mix, Open, Profile
-from thalweg.bench.requests import basic
+from thalweg.bench.requests import Case, basic
 from thalweg.bench.results import Result
 from thalweg.bench.samples import TOTAL, Samples
 from thalweg.bench.sos_users import Consumers, Producer, producers
-from thalweg.bench.stats import Figures
-from thalweg.bench.targets import Target, ask
+from thalweg.bench.stats import Figures, ratios
+from thalweg.bench.targets import Target, ask, origin_url
 from thalweg.bench.watch import Watch, processes
 
 WARM_UP_S: Final = 2
@@ -97,6 +99,8 @@ def run(profile: Profile, options: RunOptions, result: Result, say: Say) -> None
     with opened(profile, options, result) as target:
         if isinstance(load, Mix):
             _mix(load, target, options, result, say)
+        elif isinstance(load, Count) and profile.study == "wfs":
+            _count_wfs(profile, load, target, options, result, say)
         elif isinstance(load, Count):
             _members(profile, load, target, options, result, say)
         elif isinstance(load, Open):
@@ -156,6 +160,8 @@ def prepared_store(profile: Profile, options: RunOptions, result: Result) -> Pat
     if profile.data != "network":
         store = options.folder / f"{profile.data}.sqlite"
         app.open_store(f"sqlite:///{store}").close()
+        if profile.workload == "wfs-insert":
+            wfs_runs.make_insert_layer(store)
         return store
     if options.commit:
         # Another commit's store may be of another format: each has its own, filled by its own command.
@@ -252,43 +258,62 @@ def _closed(profile: Profile, load: Closed, target: Target, options: RunOptions,
     result.data["data"] |= work.about
     if options.jtl is not None and not options.own_driver:
         raise BenchError("wrk tells of no single requests; a JTL file needs --driver own.")
-    for case in work.cases:
-        body = first_answer(target, case)
-        warm(target, case, options, load.seconds)
+    for group in groups(work.cases):
+        bodies = [first_answer(target, case) for case in group]
+        for case in group:
+            warm(target, case, options, load.seconds)
         with contextlib.ExitStack() as stack:
-            limit = stack.enter_context(tools.nginx(body)) if load.limit else None
+            limits = [stack.enter_context(tools.nginx(body)) if load.limit else None for body in bodies]
             for connections in load.connections:
                 for number in range(load.rounds):
-                    with _writer(work, target):
-                        again = case.fresh(len(result.phases), load.seconds)
-                        phase = closed_phase(target, again, connections, load.seconds, options, limit)
-                    result.add(phase | {"round": number, "side": "target"})
-                    say(line(phase))
-                    judge(phase)
-                    if limit is not None:
-                        result.add(_limit_phase(case, connections, number, load.seconds, limit, target))
+                    for case, limit in zip(group, limits, strict=True):
+                        with _writer(work, target):
+                            again = case.fresh(len(result.phases), load.seconds)
+                            phase = closed_phase(target, again, connections, load.seconds, options, limit)
+                        result.add(phase | {"round": number, "side": "target", "base": case.base})
+                        say(line(phase))
+                        judge(phase)
+                        if limit is not None:
+                            result.add(_limit_phase(case, connections, number, load.seconds, limit, target))
+        for text in ratio_lines(result.phases, group):
+            say(text)
 
 
-def first_answer(target: Target, case: workloads.Case) -> bytes:
-    """The answer to a case's first request, read and judged before the load. Raises BenchError for a bad one."""
-    request = next(case.source.stream())
-    if request.method != "GET":
+def groups(cases: Sequence[Case]) -> list[list[Case]]:
+    """Cases that are measured by turns: each with those after it that are compared with it."""
+    found: list[list[Case]] = []
+    for case in cases:
+        if case.base and found and case.base == found[-1][0].label:
+            found[-1].append(case)
+        else:
+            found.append([case])
+    return found
+
+
+def ratio_lines(phases: Sequence[dict[str, Any]], group: Sequence[Case]) -> Iterator[str]:
+    """What the rates of compared cases are of their base's."""
+    for case in group[1:]:
+        for connections, values in ratios(phases, case.label, case.base).items():
+            yield f"{case.label} : {case.base}, {connections} connections: {statistics.median(values):.2f}"
+
+
+def first_answer(target: Target, case: Case) -> bytes:
+    """The answer to a case's first request, read and judged before the load; of several the one of middle length.
+    Raises BenchError for a bad one."""
+    if next(case.source.stream()).method != "GET":
         return b""
     base = origin_url(target.url)
-    status, _, body = ask(base + request.path, headers=dict(request.headers), good=tuple(range(400, 500)))
-    reason = request.check(status, body)
-    if reason:
-        raise BenchError(f"{case.label}: {reason}: {body[:300].decode(errors='replace')}")
-    return body
+    bodies = []
+    for request in case.sample or (next(case.source.stream()),):
+        status, _, body = ask(base + request.path, headers=dict(request.headers), good=tuple(range(400, 500)))
+        reason = request.check(status, body)
+        if reason:
+            raise BenchError(f"{case.label}: {reason}: {body[:300].decode(errors='replace')}")
+        bodies.append(body)
+    return sorted(bodies, key=len)[len(bodies) // 2]
 
 
-def origin_url(url: str) -> str:
-    """Scheme, host and port: requests hold whole paths."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.partition('/')[0].partition('?')[0]}"
-
-
-def warm(target: Target, case: workloads.Case, options: RunOptions, seconds: int) -> None:
+def warm(target: Target, case: Case, options: RunOptions, seconds: int) -> None:
     """Uncounted load, so that caches and connections are as in the middle of a run. Cold runs go without."""
     if options.cold or next(case.source.stream()).method != "GET":
         return
@@ -300,7 +325,7 @@ def warm(target: Target, case: workloads.Case, options: RunOptions, seconds: int
 
 
 def closed_phase(
-    target: Target, case: workloads.Case, connections: int, seconds: int, options: RunOptions,
+    target: Target, case: Case, connections: int, seconds: int, options: RunOptions,
     limit: tools.Started | None = None, apart: tuple[int, ...] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """One measured closed loop."""
@@ -332,7 +357,7 @@ def closed_phase(
 
 
 def _limit_phase(
-    case: workloads.Case, connections: int, number: int, seconds: int, limit: tools.Started, target: Target
+    case: Case, connections: int, number: int, seconds: int, limit: tools.Started, target: Target
 ) -> dict[str, Any]:
     with Watch((limit.pid,), target.pids) as watch:
         figures = wrk.run(limit.url, None, connections, seconds)
@@ -385,7 +410,7 @@ def _open(profile: Profile, load: Open, target: Target, options: RunOptions, res
             judge(phase)
 
 
-def open_phase(target: Target, case: workloads.Case, rate: float, load: Open, options: RunOptions) -> dict[str, Any]:
+def open_phase(target: Target, case: Case, rate: float, load: Open, options: RunOptions) -> dict[str, Any]:
     """One measured open loop."""
     samples = Samples()
     with Watch(target.pids) as watch:
@@ -406,6 +431,35 @@ def open_phase(target: Target, case: workloads.Case, rate: float, load: Open, op
 
 
 # ---------------------------------------------------------------- special runs
+
+
+def _count_wfs(profile: Profile, load: Count, target: Target, options: RunOptions, result: Result, say: Say) -> None:
+    """Each case so many times, one after the other, and what that does to the memory of the server's processes."""
+    work = workloads.prepare(profile, target, options.work)
+    result.data["data"] |= work.about
+    for case in work.cases:
+        if next(case.source.stream()).method != "GET":
+            sign_in(target)
+        # Processes, connections and what they keep are there before.
+        for small in case.sample:
+            ask(origin_url(target.url) + small.path, headers=dict(small.headers))
+        samples = Samples()
+        begin = time.perf_counter()
+        with Watch(target.pids) as watch:
+            extra = wfs_runs.send(target, case, load.requests, samples, drivers.Limits(timeout_s=options.timeout_s))
+        seconds = time.perf_counter() - begin
+        seen = watch.as_json()
+        if "server_memory_largest" in seen["series"]:
+            extra["memory_growth_bytes"] = seen["max"]["server_memory_largest"] - watch.first("server_memory_largest")
+        figures = samples.figures(0, seconds)
+        phase = {
+            "label": case.label, "case": case.label, "driver": "count", "connections": 1, "seconds": seconds,
+            "operations": operations(figures), "watch": seen, "wfs": extra,
+        }  # fmt: skip
+        result.add(phase)
+        said = ", ".join(f"{key} {value:,.0f}" for key, value in extra.items())
+        say(f"{line(phase)}; {said}")
+        judge(phase)
 
 
 def _members(profile: Profile, load: Count, target: Target, options: RunOptions, result: Result, say: Say) -> None:
@@ -433,10 +487,27 @@ def _handler(profile: Profile, load: Handler, options: RunOptions, result: Resul
 
     store = prepared_store(profile, options, result)
     result.data["target"] = {"name": "Thalweg, inside one process", "is_thalweg": True}
+    if profile.study == "wfs":
+        _wfs_handler(profile, load, store, options, result, say)
+        return
     period = int(profile.parameters["seconds"]) * 1_000_000
     seen = sos_handler.measure(store, network_of(options), period, load.requests, options.work.seed)
     result.add({"label": "handler", "driver": "handler", "handler": seen, "operations": {}})
     say(f"handler p50 {seen['p50_us']:.0f} µs, p99 {seen['p99_us']:.0f} µs, {seen['bytes_mean']:.0f} bytes")
+
+
+def _wfs_handler(profile: Profile, load: Handler, store: Path, options: RunOptions, result: Result, say: Say) -> None:
+    def cases(service: wfs.Service, fetch: wfs_cases.Fetch) -> Iterator[Case]:
+        for kind, parameters in profile.parameters["cases"]:
+            yield from wfs_cases.MAKERS[kind](service, parameters, fetch, options.work.seed)
+
+    for seen in wfs_runs.handler(store, cases, load.requests):
+        label = f"handler {seen['case']}"
+        result.add({"label": label, "case": seen["case"], "driver": "handler", "handler": seen, "operations": {}})
+        say(
+            f"{label}: p50 {seen['p50_us']:.0f} µs, p99 {seen['p99_us']:.0f} µs, processor {seen['cpu_us']:.0f} µs, "
+            f"{seen['bytes_mean']:.0f} bytes"
+        )
 
 
 def _insert(profile: Profile, load: Closed, options: RunOptions, result: Result, say: Say) -> None:
@@ -460,7 +531,7 @@ def _insert(profile: Profile, load: Closed, options: RunOptions, result: Result,
                     with targets.thalweg(targets.Options(path, options.workers, options.settings)) as target:
                         result.data["target"] = describe(target)
                         service = sos.Service(target.door("sos"), "1.0.0", sensors, {}, basic(target.credentials))
-                        case = workloads.Case("IO", sos.inserts(service, base_s * 1_000_000, 600))
+                        case = Case("IO", sos.inserts(service, base_s * 1_000_000, 600))
                         phase = closed_phase(target, case, connections, load.seconds, options)
                     result.add(phase | {"round": number, "side": side})
                     say(f"{side:5} {line(phase)}")

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from thalweg.bench.stats import Figures, figures
+from thalweg.bench.stats import TOTAL, Figures, figures
 
-TOTAL: Final = "TOT"
-"""Name of all operations together, as the SOS study writes it."""
+__all__ = ["MAX_REASONS", "TOTAL", "Sample", "Samples"]
+
 MAX_REASONS: Final = 200
 """Different reasons of failures that are kept; a server that writes a new one each time must not fill the memory."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+TOTAL: Final = "TOT"
+"""Name of all operations together, as the SOS study writes it."""
 PERCENTILES: Final = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 """Those of the SOS study's tables, per cent."""
 
@@ -91,6 +93,21 @@ def figures(
         total_bytes / n if n else 0.0,
         dict(errors),
     )
+
+
+def ratios(phases: Sequence[Mapping[str, Any]], label: str, base: str) -> dict[int, list[float]]:
+    """By connections, the rates of a case to those of another in the same rounds of one run."""
+    rates: dict[tuple[str, int, int], float] = {}
+    for phase in phases:
+        if phase.get("side") == "target" and "case" in phase:
+            total = phase["operations"][TOTAL]
+            rates[phase["case"], phase["connections"], phase["round"]] = total["rate"]
+    found: dict[int, list[float]] = {}
+    for (case, connections, number), rate in rates.items():
+        beside = rates.get((base, connections, number))
+        if case == label and beside:
+            found.setdefault(connections, []).append(rate / beside)
+    return found
 
 
 ROUNDS_TO_TELL: Final = 5

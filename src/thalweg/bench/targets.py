@@ -165,6 +165,12 @@ def peer(
     return Target(name or url, url.rstrip("/"), False, pids, credentials, token, {"server": server})
 
 
+def origin_url(url: str) -> str:
+    """Scheme, host and port: requests hold whole paths."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0].partition('?')[0]}"
+
+
 def ask(
     url: str,
     *,

@@ -84,6 +84,10 @@ class Watch:
             "max": {n: round(max(row.get(n, 0) for row in rows), 1) for n in names},
         }
 
+    def first(self, name: str) -> float:
+        """A series' value at the begin."""
+        return self._rows[0].get(name, 0.0) if self._rows else 0.0
+
     # -------------------------------------------------------------- the thread
 
     def _run(self) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from thalweg.bench import datastore, sos, wfs
+from thalweg.bench import datastore, sos, wfs, wfs_cases
 from thalweg.bench.errors import BenchError
 from thalweg.bench.profiles import Profile
-from thalweg.bench.requests import Pool, Request, Template
-from thalweg.bench.targets import Target
+from thalweg.bench.requests import Case, Pool, Request, Template
+from thalweg.bench.targets import Target, ask, origin_url
 
 POOL_SIZE: Final = 5000
 """Different requests of a pool; more than any cache of answers would hold by chance."""
@@ -39,27 +39,6 @@ class Options:
     members: Path | None = None
     seed: int = 7
     sensors: tuple[sos.Sensor, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One kind of request of a workload.
-
-    sample  a few of its requests, whose answers are compared with another target's
-    """
-
-    label: str
-    source: Pool | Template
-    sample: tuple[Request, ...] = ()
-
-    def fresh(self, number: int, seconds: float) -> Case:
-        """The case for the phase of a number: what may be sent once only goes on at times and numbers of its own."""
-        if isinstance(self.source, Pool):
-            return self
-        # A million a second is more than any generator sends.
-        later = number * int(1_000_000 * max(1.0, seconds))
-        moved = replace(self.source, base_s=self.source.base_s + later, first=self.source.first + later)
-        return replace(self, source=moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +129,19 @@ def _datastore_sql(profile: Profile, target: Target, options: Options) -> Work:
     return Work((_case("sql", Pool((table.sql(min(5354, max(0, table.rows - 10))),))),), table.about())
 
 
-def _wfs(profile: Profile, target: Target, _options: Options) -> Work:
+def _wfs(profile: Profile, target: Target, options: Options) -> Work:
     service = wfs.discover(target)
-    cases = []
-    for layer in profile.parameters["layers"]:
-        for name in wfs.FORMATS:
-            request = service.features(layer, name, int(profile.parameters["count"]))
-            cases.append(Case(f"{layer} {name}", Pool((request,)), (request,)))
-    return Work(tuple(cases), service.about())
+    origin = origin_url(target.url)
+
+    def fetch(request: Request) -> bytes:
+        status, _, body = ask(origin + request.path, headers=dict(request.headers), good=tuple(range(400, 500)))
+        reason = request.check(status, body)
+        if reason:
+            raise BenchError(f"{request.operation}: {reason}: {body[:300].decode(errors='replace')}")
+        return body
+
+    cases = tuple(wfs_cases.MAKERS[profile.workload](service, profile.parameters, fetch, options.seed))
+    return Work(cases, service.about())
 
 
 _MAKERS: Final[Mapping[str, Callable[[Profile, Target, Options], Work]]] = MappingProxyType(
@@ -170,7 +154,7 @@ _MAKERS: Final[Mapping[str, Callable[[Profile, Target, Options], Work]]] = Mappi
         "datastore-insert": _datastore_insert,
         "datastore-malformed": _datastore_malformed,
         "datastore-sql": _datastore_sql,
-        "wfs-getfeature": _wfs,
+        **dict.fromkeys(wfs_cases.MAKERS, _wfs),
     }
 )
 

@@ -63,19 +63,23 @@ _FOLDER = click.option(
 
 
 @bench.command()
-@click.argument("data", type=click.Choice(["A", "B", "C", "osm_mainroads", "osm_places"], case_sensitive=False))
+@click.argument("data", type=click.Choice(["A", "B", "C", "osm_mainroads", "osm_places", "osm_mainroads_1m"],
+                                      case_sensitive=False))  # fmt: skip
 @click.option("--scale", default=1.0, show_default=True, type=click.FloatRange(0, 1, min_open=True),
               help="Networks: part of the history that is made.")  # fmt: skip
 @click.option(
     "--processes", type=click.IntRange(1, 64), help="That make values and encode.  [default: cores, at most 2]"
 )
 @click.option(
-    "--features", default=8000, show_default=True, type=click.IntRange(1, 10_000_000), help="Layers: how many."
-)
+    "--features", type=click.IntRange(1, 10_000_000),
+    help="Layers: how many.  [default: 8,000; of osm_mainroads_1m 1,000,000]",
+)  # fmt: skip
 @click.option("--source", type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Layers: GeoJSON file that is repeated.  [default: made features]")  # fmt: skip
 @_FOLDER
-def fill(data: str, scale: float, processes: int | None, features: int, source: Path | None, folder: Path) -> None:
+def fill(
+    data: str, scale: float, processes: int | None, features: int | None, source: Path | None, folder: Path
+) -> None:
     """Load DATA, a network or a layer, for the profiles that need it.
 
     A load that was interrupted goes on when it is run again; a filled network is left as it is.
@@ -100,7 +104,7 @@ def fill(data: str, scale: float, processes: int | None, features: int, source: 
     )
 
 
-def _fill_layer(layer: str, features: int, source: Path | None, folder: Path) -> None:
+def _fill_layer(layer: str, wanted: int | None, source: Path | None, folder: Path) -> None:
     import subprocess
     import sys
 
@@ -110,6 +114,7 @@ def _fill_layer(layer: str, features: int, source: Path | None, folder: Path) ->
 
     if "features" not in load.commands:
         raise click.ClickException("This Thalweg has no 'thalweg load features', so it has no layers to measure.")
+    features = wanted or layers.FEATURES.get(layer, layers.DEFAULT_FEATURES)
     file = folder / f"{layer}.geojson"
     with progress(layer, total=features, unit="features") as advance:
         layers.write(file, layer, features, source, advance)
@@ -284,9 +289,8 @@ def report(results: tuple[Path, ...], html_file: Path | None, markdown_file: Pat
 def locustfile(file: Path, url: str, network: str) -> None:
     """Write the SOS study's consumers as a FILE for Locust."""
     from thalweg.bench.locustfile import locustfile as text_of
-    from thalweg.bench.run import origin_url
     from thalweg.bench.sos import discover
-    from thalweg.bench.targets import peer
+    from thalweg.bench.targets import origin_url, peer
 
     service = discover(peer(url))
     file.write_text(text_of(service, network.upper(), origin_url(url)), "utf-8")

@@ -273,6 +273,14 @@ class FragmentEncoder(Protocol):
         ...
 
 
+FeatureKey: TypeAlias = tuple[int, int]
+"""Number and version of a feature. No two states of a layer's features share one: a number that is used again goes on
+with the versions of the feature that had it."""
+Known: TypeAlias = Callable[[Sequence[FeatureKey]], Sequence[bytes | None]]
+"""Tells which features' texts the caller has, None for the others. Called while a snapshot is read: short, and without
+a call to the store."""
+
+
 @dataclass(frozen=True, slots=True)
 class FragmentRun:
     """Neighbouring fragments as a store gives them out.
@@ -281,21 +289,29 @@ class FragmentRun:
     content   their fragments joined; None: no current ones are stored, encode ``features``
     features  the features themselves, only where ``content`` is None
     shapes    their geometries, WKB, where they were asked for beside ``content``
+    keys      of all the features, where the caller said what it has
+    known     what it has, in the order of keys; ``content`` and ``shapes`` are those of the others alone
     """
 
     count: int
     content: bytes | None
     features: Features | None = None
     shapes: Sequence[bytes | None] | None = None
+    keys: Sequence[FeatureKey] | None = None
+    known: Sequence[bytes | None] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentPage:
-    """A page of the natural order, read in one state of the store."""
+    """A page, read in one state of the store.
+
+    matched  how many features the query lets through, where that has come out at no cost
+    """
 
     state: LayerState
     count: int
     runs: Sequence[FragmentRun]
+    matched: int | None = None
 
 
 # ---------------------------------------------------------------- queries
@@ -547,13 +563,35 @@ class FeatureStore(Protocol):
         ...
 
     def fragment_page(
-        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        offset: int,
+        limit: int,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> FragmentPage:
         """``limit`` features (at most MAX_BATCH_FEATURES) of the natural order after the first ``offset``, all read
         in one state. Cost does not depend on the offset, nor (beyond a B-tree's depth) on the layer's size.
 
         shapes  give the geometries, too
+        known   what the caller has needs no content and shape; a source without fragments may leave that out
         """
+        ...
+
+    def chosen_fragments(
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
+    ) -> FragmentPage:
+        """As ``fragment_page``, of a query with a filter or an order; its limit is MAX_BATCH_FEATURES at most."""
         ...
 
     def fragments(

@@ -36,6 +36,26 @@ _ALLOWED: Final = {
 }
 
 
+_BOX: Final = struct.Struct("<BIII10d")
+"""A polygon of one ring of five positions."""
+
+
+def box_wkb(min_x: float, min_y: float, max_x: float, max_y: float) -> bytes:
+    """A box as a polygon, anticlockwise from its south-east corner."""
+    return _BOX.pack(1, 3, 1, 5, max_x, min_y, max_x, max_y, min_x, max_y, min_x, min_y, max_x, min_y)
+
+
+def box_bounds(wkb: bytes) -> tuple[float, float, float, float] | None:
+    """Least x, least y, greatest x, greatest y of what ``box_wkb`` makes or is as simple; None for anything else."""
+    if len(wkb) != _BOX.size:
+        return None
+    order, code, rings, positions, *numbers = _BOX.unpack(wkb)
+    if (order, code, rings, positions) != (1, 3, 1, 5):
+        return None
+    xs, ys = numbers[::2], numbers[1::2]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
 class NotWkb(ValueError):
     """What is wrong, as the end of a sentence that begins with the geometry."""
 

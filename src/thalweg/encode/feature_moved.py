@@ -84,6 +84,25 @@ def with_positions(
     return _put(content.replace(opening, b"<gml:posList>"), b"gml:posList>", listed).replace(b"<gml:posList>", opening)
 
 
+def features_of(content: bytes, output: Output, count: int) -> list[bytes]:
+    """Finished features one by one; GML has to be in elements. Raises DamagedData where they are not so many."""
+    if not content:
+        found = []
+    elif output.format is FeatureFormat.GEOJSON:
+        # Braces and quotation marks are escaped or within texts nowhere but here in this order, and properties hold
+        # no objects.
+        end, begin = b"}},", b'{"type":"Feature","id":"'
+        first, *others = content.split(end + begin)
+        found = [first, *(begin + text for text in others)]
+        found[:-1] = [text + end for text in found[:-1]]
+    else:
+        end = f"</{output.member}>".encode()
+        found = [text + end for text in content.split(end)[:-1]]
+    if len(found) != count:
+        raise _other()
+    return found
+
+
 def _put(content: bytes, tag: bytes, runs: Sequence[bytes]) -> bytes:
     """Each run between an opening and a closing tag; ``tag`` is the end of both: ``gml:pos>``."""
     pieces = content.split(tag)

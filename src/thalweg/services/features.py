@@ -40,10 +40,11 @@ from thalweg.domain.filters import FeatureIds, Filter
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Store
 from thalweg.encode.feature_fragments import FORMAT_VERSION, encode, encode_forms
-from thalweg.encode.feature_moved import base_form, with_positions
-from thalweg.encode.feature_output import Output, stored_form, stored_outputs, type_prefix
+from thalweg.encode.feature_moved import base_form, features_of, with_positions
+from thalweg.encode.feature_output import FeatureFormat, Output, stored_form, stored_outputs, type_prefix
 from thalweg.encode.xmltext import attribute
 from thalweg.services.feature_projection import lonlat_box, move, project
+from thalweg.services.kept_features import KeptFeatures
 from thalweg.services.layer_source import LayerSource
 from thalweg.services.procedure_layers import ProcedureLayer, ProcedureLayers
 
@@ -66,16 +67,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a layer in its natural order, all of one state of the store.
+    """A page of a layer, all of one state of the store.
 
     state    of the layer: generation for validators, count for numberMatched
     count    features in the page
     content  their bytes, to be joined; in GeoJSON every feature is followed by a comma, the last one, too
+    matched  how many features the query lets through, where that is known without counting
     """
 
     state: LayerState
     count: int
     content: Sequence[bytes]
+    matched: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class _Plan:
                   content; None: the same
     members       begin and end of what each feature is in, and what is to be there instead; None: the same
     moved         whether the positions are others than those in the fragments
+    kept_as       what finished features are kept under, where that is quicker than to make them again; empty: not
     """
 
     form: FragmentForm | None
@@ -95,6 +99,7 @@ class _Plan:
     names: tuple[bytes, bytes] | None = None
     members: tuple[bytes, bytes, bytes, bytes] | None = None
     moved: bool = False
+    kept_as: str = ""
 
     def finished(self, content: bytes) -> bytes:
         """What is asked for of fragments as they are stored."""
@@ -156,6 +161,7 @@ class FeatureService:
         self._store = store
         self._procedures = ProcedureLayers(store)
         self._plans: dict[tuple[int, int, Output], _Plan] = {}
+        self._moved = KeptFeatures()
         self._prefixes: dict[int, str] = {}
         self._boxes: dict[int, tuple[int, tuple[float, float, float, float] | None]] = {}
         self._encoder = _Encoder(self._known_prefix)
@@ -321,8 +327,23 @@ class FeatureService:
             runs = list(self._encoded(layer, output, FeatureQuery(offset=offset, limit=limit)))
             return Page(state, sum(count for count, _ in runs), [content for _, content in runs])
         source = self._source(layer)
-        page = source.fragment_page(layer.id, plan.form, plan.stamp, offset, limit, shapes=plan.moved)
+        known = self._moved.known(plan.kept_as) if plan.kept_as else None
+        page = source.fragment_page(layer.id, plan.form, plan.stamp, offset, limit, shapes=plan.moved, known=known)
         return Page(page.state, page.count, [self._finished(layer, output, plan, run) for run in page.runs])
+
+    def chosen(self, layer: Layer, output: Output, query: FeatureQuery) -> Page:
+        """A page of a query with a filter or an order; its limit is MAX_BATCH_FEATURES at most."""
+        plan = self._plan(layer, output)
+        if plan.form is None:
+            state = self.state(layer)
+            encoded = list(self._encoded(layer, output, query))
+            return Page(state, sum(count for count, _ in encoded), [content for _, content in encoded])
+        known = self._moved.known(plan.kept_as) if plan.kept_as else None
+        page = self._source(layer).chosen_fragments(
+            layer.id, plan.form, plan.stamp, query, shapes=plan.moved, known=known
+        )
+        content = [self._finished(layer, output, plan, run) for run in page.runs]
+        return Page(page.state, page.count, content, page.matched)
 
     def encoded(self, layer: Layer, output: Output, query: FeatureQuery = ALL_FEATURES) -> Iterator[tuple[int, bytes]]:
         """What is asked for, as runs of (number of features, their bytes as in ``Page``), memory bounded."""
@@ -343,6 +364,9 @@ class FeatureService:
             content = with_positions(
                 content, layer, output, run.shapes, lambda positions: move(positions, layer.srid, output.srid)
             )
+        if content is not None and run.keys is not None:
+            made = features_of(plan.finished(content), output, len(run.shapes or ()))
+            return self._moved.joined(plan.kept_as, run.keys, run.known, made)
         if content is not None:
             return plan.finished(content)
         if run.features is None:
@@ -479,7 +503,10 @@ def _plan(layer: Layer, output: Output, prefix: str) -> _Plan:
         names = (_quoted(stored.srs_name), _quoted(output.srs_name))
     if output.member != stored.member:
         members = (*_tags(stored.member), *_tags(output.member))
-    return _Plan(form, stamp_of(layer, prefix), names, members, moved)
+    stamp = stamp_of(layer, prefix)
+    # Without an element around each, their ends are not to be told in GML.
+    kept = moved and bool(output.member or output.format is FeatureFormat.GEOJSON)
+    return _Plan(form, stamp, names, members, moved, f"{layer.uuid} {stamp} {output}" if kept else "")
 
 
 def _quoted(srs_name: str) -> bytes:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from thalweg.domain.features import FeatureQuery, Features, FragmentForm, FragmentPage, FragmentRun, LayerState
+from thalweg.domain.features import (
+    FeatureQuery,
+    Features,
+    FragmentForm,
+    FragmentPage,
+    FragmentRun,
+    Known,
+    LayerState,
+)
 from thalweg.domain.filters import Filter
 
 
@@ -22,7 +30,26 @@ class LayerSource(Protocol):
     def scan_features(self, layer_id: int, query: FeatureQuery = ...) -> Iterator[Features]: ...
 
     def fragment_page(
-        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        offset: int,
+        limit: int,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
+    ) -> FragmentPage: ...
+
+    def chosen_fragments(
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> FragmentPage: ...
 
     def fragments(

@@ -37,6 +37,7 @@ from thalweg.domain.features import (
     FragmentPage,
     FragmentRun,
     GeometryKind,
+    Known,
     Layer,
     LayerState,
     Value,
@@ -278,10 +279,32 @@ class _Source:
         return _batches(self._layers.table(self._layer), query)
 
     def fragment_page(
-        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        offset: int,
+        limit: int,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> FragmentPage:
         table = self._layers.table(self._layer)
         runs = _runs(table, FeatureQuery(offset=offset, limit=limit))
+        return FragmentPage(table.state, sum(run.count for run in runs), runs)
+
+    def chosen_fragments(
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
+    ) -> FragmentPage:
+        table = self._layers.table(self._layer)
+        runs = _runs(table, replace(query, fields=None, geometry=True))
         return FragmentPage(table.state, sum(run.count for run in runs), runs)
 
     def fragments(

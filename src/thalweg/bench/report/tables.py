@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from thalweg.bench import profiles, studies
+from thalweg.bench import profiles, stats, studies
 from thalweg.bench.samples import TOTAL
 from thalweg.bench.stats import PERCENTILES
 
@@ -203,7 +203,13 @@ def _plain(data: dict[str, Any], form: str) -> Iterator[Table]:
             ("request", "connections", "here, 1/s", "nginx, 1/s", "share", "spread", "bar", "stretch", "failed"),
             tuple(shares),
         )
-    if data["study"] == "wfs":
+    beside = _ratios(data)
+    if beside:
+        yield Table(
+            "Rate to that of the request beside, median of the rounds",
+            ("request", "beside", "connections", "ratio", "spread", "bar", "stretch"), tuple(beside),
+        )  # fmt: skip
+    if data["profile"] in ("wfs-study", "wfs-limit"):
         yield _wfs(data)
     if data["study"] == "ckan":
         yield _ckan()
@@ -233,16 +239,31 @@ def _shares(data: dict[str, Any]) -> list[tuple[str, ...]]:
     return rows
 
 
+def _ratios(data: dict[str, Any]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    pairs = dict.fromkeys((p["case"], p["base"]) for p in data["phases"] if p.get("base"))
+    for case, base in pairs:
+        for connections, values in stats.ratios(data["phases"], case, base).items():
+            bar, stretch = _bar(data, connections, "ratio")
+            rows.append(
+                (
+                    case, base, f"{connections}", f"{statistics.median(values):.2f}",
+                    f"{min(values):.2f}-{max(values):.2f}", bar, stretch,
+                )
+            )  # fmt: skip
+    return rows
+
+
 def _is(phase: dict[str, Any], case: str, connections: int, side: str) -> bool:
     return (phase.get("case"), phase.get("connections"), phase.get("side")) == (case, connections, side)
 
 
-def _bar(data: dict[str, Any], connections: int) -> tuple[str, str]:
+def _bar(data: dict[str, Any], connections: int, wanted: str = "share of nginx") -> tuple[str, str]:
     network = data.get("data", {}).get("network", "")
     for profile, of, loads, quantity, bar, stretch in profiles.FIGURES_TO_REACH:
         fits = profile == data["profile"] and of in ("", network) and str(connections) in loads.split(", ")
-        if fits and quantity == "share of nginx":
-            return f"{100 * bar:g} %", f"{100 * stretch:g} %"
+        if fits and quantity == wanted:
+            return (f"{bar:g}", f"{stretch:g}") if wanted == "ratio" else (f"{100 * bar:g} %", f"{100 * stretch:g} %")
     return "", ""
 
 
@@ -302,10 +323,14 @@ def _ldes(data: dict[str, Any]) -> Iterator[Table]:
 
 def _handler(data: dict[str, Any]) -> Table:
     rows = tuple(
-        (f"{s['requests']:,}", *(f"{s[name]:.0f}" for name in ("p50_us", "p99_us", "mean_us", "bytes_mean")))
+        (
+            str(s.get("case", data["profile"])),
+            f"{s['requests']:,}",
+            *(f"{s[name]:.0f}" for name in ("p50_us", "p99_us", "mean_us", "bytes_mean")),
+        )
         for s in (phase["handler"] for phase in data["phases"])
     )
-    return Table("The door's own time, µs", ("requests", "p50", "p99", "mean", "bytes"), rows)
+    return Table("The door's own time, µs", ("request", "requests", "p50", "p99", "mean", "bytes"), rows)
 
 
 # ---------------------------------------------------------------- both

@@ -17,6 +17,7 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import MAX_BATCH_FEATURES, FeatureQuery, Layer
 from thalweg.domain.filters import FeatureIds, GeometryValue, Literal, Spatial
 from thalweg.domain.geometry import SpatialOperator
+from thalweg.domain.wkb import box_bounds
 from thalweg.doors.http import Response
 from thalweg.doors.wfs import documents
 from thalweg.doors.wfs.anchors import anchored, numbers_of
@@ -97,11 +98,13 @@ def select(plan: Plan, output: Output, context: Context, offset: int, limit: int
         matched = matched_by(plan, context) if count else None
         return Part(plan, output, matched, 0, matched is None or matched > offset, ())
     if limit <= MAX_BATCH_FEATURES:
-        runs = list(features.encoded(plan.layer, output, plan.query(offset, limit)))
-        returned = sum(number for number, _ in runs)
-        chunks = [content for _, content in runs]
+        chosen = features.chosen(plan.layer, output, plan.query(offset, limit))
+        returned, chunks = chosen.count, chosen.content
         if returned < limit and (returned or not offset):
             return Part(plan, output, offset + returned, returned, False, chunks)
+        if chosen.matched is not None:
+            known = chosen.matched if count and _counts(plan, context) else None
+            return Part(plan, output, known, returned, offset + returned < chosen.matched, chunks)
         known = matched_by(plan, context) if count else None
         if known is not None:
             return Part(plan, output, known, returned, offset + returned < known, chunks)
@@ -131,7 +134,7 @@ def _is_small(plan: Plan, context: Context) -> bool:
     value = where.right.value
     if state.count <= INLINE_FEATURES or state.extent is None or not isinstance(value, GeometryValue):
         return True
-    west, south, east, north = shapely.from_wkb(value.wkb).bounds
+    west, south, east, north = box_bounds(value.wkb) or shapely.from_wkb(value.wkb).bounds
     share = 1.0
     for size, whole in (
         (east - west, state.extent.max_x - state.extent.min_x),
@@ -143,9 +146,13 @@ def _is_small(plan: Plan, context: Context) -> bool:
 
 def matched_by(plan: Plan, context: Context) -> int | None:
     """The exact number of features that a plan matches; None where the operator does not want it counted."""
-    if plan.where is not None and context.services.settings.wfs_number_matched == "unknown":
+    if not _counts(plan, context):
         return None
     return context.services.features.count(plan.layer, plan.where)
+
+
+def _counts(plan: Plan, context: Context) -> bool:
+    return plan.where is None or context.services.settings.wfs_number_matched != "unknown"
 
 
 def _follows(plan: Plan, context: Context, offset: int) -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import shapely
-
 from thalweg.domain.errors import InvalidParameter, MissingParameter
 from thalweg.domain.features import FeatureQuery, Field, Layer, SortKey
 from thalweg.domain.filters import (
@@ -24,6 +22,7 @@ from thalweg.domain.filters import (
     walk,
 )
 from thalweg.domain.geometry import SpatialOperator
+from thalweg.domain.wkb import box_wkb
 from thalweg.doors.wfs.context import Context
 from thalweg.doors.wfs.errors import OperationNotSupported
 from thalweg.doors.wfs.request import Box, Condition, FilterText, FilterXml, IdList, Query, SortBy
@@ -158,8 +157,7 @@ def _box(box: Box, *, by_authority: bool) -> Filter:
         srid = box.crs.srid
         if box.crs.swapped:
             x0, y0, x1, y1 = y0, x0, y1, x1
-    wkb = shapely.to_wkb(shapely.box(x0, y0, x1, y1), flavor="iso", byte_order=1)
-    value = GeometryValue(wkb, srid, is_box=True, as_written=box.crs is None and by_authority)
+    value = GeometryValue(box_wkb(x0, y0, x1, y1), srid, is_box=True, as_written=box.crs is None and by_authority)
     return Spatial(SpatialOperator.BBOX, Property(GEOMETRY), Literal(value, Kind.GEOMETRY))
 
 

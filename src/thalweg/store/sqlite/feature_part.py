@@ -23,6 +23,7 @@ from thalweg.domain.features import (
     FragmentPage,
     FragmentRun,
     IdArray,
+    Known,
     Layer,
     LayerState,
     LoadReceipt,
@@ -87,9 +88,29 @@ class FeaturePart:
         return self.__features.scan(layer_id, query)
 
     def fragment_page(
-        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        offset: int,
+        limit: int,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> FragmentPage:
-        return self.__features.page(layer_id, form, stamp, offset, limit, shapes=shapes)
+        return self.__features.page(layer_id, form, stamp, offset, limit, shapes=shapes, known=known)
+
+    def chosen_fragments(
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
+    ) -> FragmentPage:
+        return self.__features.chosen(layer_id, form, stamp, query, shapes=shapes, known=known)
 
     def fragments(
         self, layer_id: int, form: FragmentForm, stamp: int, query: FeatureQuery, *, shapes: bool = False

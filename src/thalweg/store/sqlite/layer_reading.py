@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,12 +14,14 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import (
     MAX_BATCH_FEATURES,
     FeatureChange,
+    FeatureKey,
     FeatureQuery,
     Features,
     FragmentForm,
     FragmentPage,
     FragmentRun,
     IdArray,
+    Known,
     Layer,
     LayerState,
     SortKey,
@@ -73,6 +75,8 @@ AFTER: Final = """
         (SELECT id, content FROM {form} WHERE id > ? ORDER BY id LIMIT ?)"""
 SHAPES: Final = "SELECT geometry FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
 SHAPES_OF_IDS: Final = "SELECT f.geometry FROM carray(?) c CROSS JOIN {table} f ON f.id = c.value"
+KEYS: Final = "SELECT id, version FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
+KEYS_OF_IDS: Final = "SELECT f.id, f.version FROM carray(?) c CROSS JOIN {table} f ON f.id = c.value"
 LAST_ID: Final = (1 << 63) - 1
 AT_OFFSET: Final = "SELECT id FROM {table} WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ?"
 
@@ -157,8 +161,10 @@ class FeatureReader:
                     self._selected_ids -= len(oldest)
         return ids
 
-    def _page_ids(self, reader: Reader, layer: Layer, state: LayerState, query: FeatureQuery) -> IdArray:
-        """Ids of what is asked for."""
+    def _page_ids(
+        self, reader: Reader, layer: Layer, state: LayerState, query: FeatureQuery
+    ) -> tuple[IdArray, int | None]:
+        """Ids of what is asked for, and how many there are without its limit, where that is known."""
         where, limit = query.where, query.limit
         if where is not None and limit is not None and not query.order:
             wanted = query.offset + limit
@@ -168,8 +174,9 @@ class FeatureReader:
             if soon and (layer.id, state.generation, where, ()) not in self._selected:
                 ids = first_in_box(reader.rows, tables(layer), where, wanted)
                 if ids is not None:
-                    return ids[query.offset :]
-        return _cut(self._ids(reader, layer, state, where, query.order), query)
+                    return ids[query.offset :], None
+        ids = self._ids(reader, layer, state, where, query.order)
+        return _cut(ids, query), len(ids)
 
     def _id_at(self, reader: Reader, layer_id: int, generation: int, offset: int) -> int | None:
         """The id of the feature at an offset of the natural order, None behind the last; in a snapshot."""
@@ -211,7 +218,15 @@ class FeatureReader:
     # ------------------------------------------------------------ fragments
 
     def page(
-        self, layer_id: int, form: FragmentForm, stamp: int, offset: int, limit: int, *, shapes: bool = False
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        offset: int,
+        limit: int,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
     ) -> FragmentPage:
         """See ``FeatureStore.fragment_page``."""
         if offset < 0 or not 0 <= limit <= MAX_BATCH_FEATURES:
@@ -229,6 +244,11 @@ class FeatureReader:
             if stored != stamp:
                 features = self._rows_between(reader, layer, start, end)
                 return FragmentPage(state, len(features), (FragmentRun(len(features), None, features),))
+            if known is not None:
+                between = (start, LAST_ID if end is None else end - 1)
+                keys = reader.rows(KEYS.format(table=features_table(layer_id)), between)
+                run = _unknown(reader, layer_id, form, keys, known)
+                return FragmentPage(state, run.count, (run,))
             table = form_table(layer_id, form)
             if end is None:
                 rows = reader.rows(LAST_PAGE.format(form=table), (start,))
@@ -290,10 +310,37 @@ class FeatureReader:
                 left -= count
             yield run
 
+    def chosen(
+        self,
+        layer_id: int,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        *,
+        shapes: bool = False,
+        known: Known | None = None,
+    ) -> FragmentPage:
+        """See ``FeatureStore.chosen_fragments``."""
+        if query.offset < 0 or query.limit is None or not 0 <= query.limit <= MAX_BATCH_FEATURES:
+            raise InvalidParameter("limit", f"A page has 0 to {MAX_BATCH_FEATURES} features, from 0 on.")
+        layer = self._layer(layer_id)
+        reader = self._readers.mine()
+        with reader.snapshot():
+            state, stored = self._state(reader, layer)
+            ids, matched = self._page_ids(reader, layer, state, query)
+            if not len(ids):
+                return FragmentPage(state, 0, (), matched)
+            run = self._run(reader, layer, form, ids, is_current=stored == stamp, shapes=shapes, known=known)
+        return FragmentPage(state, run.count, (run,), matched)
+
     def _chosen_fragments(
-        self, layer: Layer, form: FragmentForm, stamp: int, query: FeatureQuery, shapes: bool
+        self,
+        layer: Layer,
+        form: FragmentForm,
+        stamp: int,
+        query: FeatureQuery,
+        shapes: bool,
     ) -> Iterator[FragmentRun]:
-        statement = OF_IDS.format(form=form_table(layer.id, form))
         ids: IdArray | None = None
         at = 0
         while ids is None or at < len(ids):
@@ -301,23 +348,39 @@ class FeatureReader:
             with reader.snapshot():
                 state, stored = self._state(reader, layer)
                 if ids is None:
-                    ids = self._page_ids(reader, layer, state, query)
+                    ids, _ = self._page_ids(reader, layer, state, query)
                 part = ids[at : at + RUN_FEATURES]
                 if not len(part):
                     return
-                if stored == stamp:
-                    ((content, count),) = reader.rows(statement, (carray(part),))
-                    geometries = None
-                    if shapes:
-                        of_ids = SHAPES_OF_IDS.format(table=features_table(layer.id))
-                        geometries = _first(reader.rows(of_ids, (carray(part),)))
-                    run = FragmentRun(count, content or b"", None, geometries)
-                else:
-                    features = values_of(layer, reader.rows(tables(layer).rows_by_id, (carray(part),)))
-                    run = FragmentRun(len(features), None, features)
+                run = self._run(reader, layer, form, part, is_current=stored == stamp, shapes=shapes)
             at += len(part)
             if run.count:
                 yield run
+
+    @staticmethod
+    def _run(
+        reader: Reader,
+        layer: Layer,
+        form: FragmentForm,
+        ids: IdArray,
+        *,
+        is_current: bool,
+        shapes: bool,
+        known: Known | None = None,
+    ) -> FragmentRun:
+        """The fragments of those of these features that are there; in a snapshot."""
+        bound = carray(ids)
+        if not is_current:
+            features = values_of(layer, reader.rows(tables(layer).rows_by_id, (bound,)))
+            return FragmentRun(len(features), None, features)
+        if known is not None:
+            keys = reader.rows(KEYS_OF_IDS.format(table=features_table(layer.id)), (bound,))
+            return _unknown(reader, layer.id, form, keys, known)
+        ((content, count),) = reader.rows(OF_IDS.format(form=form_table(layer.id, form)), (bound,))
+        geometries = None
+        if shapes:
+            geometries = _first(reader.rows(SHAPES_OF_IDS.format(table=features_table(layer.id)), (bound,)))
+        return FragmentRun(count, content or b"", None, geometries)
 
     # ------------------------------------------------------------ rows
 
@@ -361,7 +424,7 @@ class FeatureReader:
             with reader.snapshot():
                 state, _ = self._state(reader, layer)
                 if ids is None:
-                    ids = self._page_ids(reader, layer, state, query)
+                    ids, _ = self._page_ids(reader, layer, state, query)
                 part = ids[at : at + RUN_FEATURES]
                 if not len(part):
                     return
@@ -385,6 +448,20 @@ class FeatureReader:
 
     def history(self, layer_id: int, number: int, limit: int) -> list[FeatureChange]:
         return changes_of(self._layer(layer_id), self._readers.rows(SELECT_HISTORY, (layer_id, number, limit)))
+
+
+def _unknown(
+    reader: Reader, layer_id: int, form: FragmentForm, keys: Sequence[FeatureKey], known: Known
+) -> FragmentRun:
+    """The run of these features, with the fragments and geometries of those that the caller has not; in a snapshot."""
+    texts = known(keys)
+    missing = [key[0] for key, text in zip(keys, texts, strict=True) if text is None]
+    if not missing:
+        return FragmentRun(len(keys), b"", None, (), keys, texts)
+    ids = carray(np.array(missing, np.int64))
+    ((content, _),) = reader.rows(OF_IDS.format(form=form_table(layer_id, form)), (ids,))
+    geometries = _first(reader.rows(SHAPES_OF_IDS.format(table=features_table(layer_id)), (ids,)))
+    return FragmentRun(len(keys), content or b"", None, geometries, keys, texts)
 
 
 class _Groups:

@@ -15,6 +15,7 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import GeometryKind, IdArray, Layer, LayerState, SortKey
 from thalweg.domain.filters import FEATURE_ID, Filter, GeometryValue, Literal, Property, Spatial
 from thalweg.domain.geometry import Envelope, SpatialOperator
+from thalweg.domain.wkb import box_bounds
 from thalweg.store.sqlite.connection import Bindings, Row
 from thalweg.store.sqlite.filter_sql import FeatureColumns, compile_filter, register
 from thalweg.store.sqlite.layer_tables import LayerTables, box_table, field_column
@@ -125,20 +126,18 @@ def _box_of(layer: Layer, where: Filter | None) -> GeometryValue | None:
 def _ids_in_box(query: Query, tables: LayerTables, value: GeometryValue) -> IdArray:
     """Features whose geometry meets a box, in order of id. Few geometries are read: those of which their boxes do not
     tell."""
-    shape = shapely.from_wkb(value.wkb)
-    statement, bounds = _in_box(tables, shape)
-    certain: list[int] = []
-    rim: list[int] = []
-    for number, sure in query(statement, bounds):
-        (certain if sure else rim).append(number)
-    certain += _met(query, tables, shape, rim)
+    statement, bounds = _in_box(tables, value)
+    rows = query(statement, bounds)
+    certain = [number for number, sure in rows if sure]
+    rim = [number for number, sure in rows if not sure]
+    certain += _met(query, tables, value, rim)
     certain.sort()
     return np.array(certain, np.int64)
 
 
-def _in_box(tables: LayerTables, shape: Any) -> tuple[str, tuple[float, ...]]:
+def _in_box(tables: LayerTables, value: GeometryValue) -> tuple[str, tuple[float, ...]]:
     """What gives the features whose boxes meet a box, and whether they are certain to; with its values."""
-    min_x, min_y, max_x, max_y = shape.bounds
+    min_x, min_y, max_x, max_y = box_bounds(value.wkb) or shapely.from_wkb(value.wkb).bounds
     bounds: tuple[float, ...] = (min_x, max_x, min_y, max_y)
     statement = IN_BOX
     if tables.layer.geometry_kind in _CONNECTED:
@@ -147,7 +146,7 @@ def _in_box(tables: LayerTables, shape: Any) -> tuple[str, tuple[float, ...]]:
     return statement.format(box=tables.box), bounds
 
 
-def _met(query: Query, tables: LayerTables, shape: Any, rim: list[int]) -> list[int]:
+def _met(query: Query, tables: LayerTables, value: GeometryValue, rim: list[int]) -> list[int]:
     """Those whose geometries meet a box."""
     if not rim:
         return []
@@ -158,6 +157,7 @@ def _met(query: Query, tables: LayerTables, shape: Any, rim: list[int]) -> list[
     )
     texts = np.empty(len(pairs), np.object_)
     texts[:] = [pair[1] for pair in pairs]
+    shape = shapely.from_wkb(value.wkb)
     shapely.prepare(shape)
     met = shapely.intersects(shape, shapely.from_wkb(texts)).tolist()
     return [pair[0] for pair, meets in zip(pairs, met, strict=True) if meets]
@@ -173,7 +173,7 @@ def expected_in_box(layer: Layer, where: Filter | None, state: LayerState) -> fl
     extent = state.extent
     if value is None or extent is None:
         return 0.0
-    min_x, min_y, max_x, max_y = shapely.from_wkb(value.wkb).bounds
+    min_x, min_y, max_x, max_y = box_bounds(value.wkb) or shapely.from_wkb(value.wkb).bounds
     share = 1.0
     for low, high, least, most in (
         (min_x, max_x, extent.min_x, extent.max_x),
@@ -190,13 +190,12 @@ def count_in_box(query: Query, tables: LayerTables, where: Filter) -> int | None
     value = _box_of(tables.layer, where)
     if value is None:
         return None
-    shape = shapely.from_wkb(value.wkb)
-    statement, bounds = _in_box(tables, shape)
+    statement, bounds = _in_box(tables, value)
     head, rest = statement.split(" FROM ", 1)
     named = f"{head} AS sure FROM {rest}"
     ((certain,),) = query(f"SELECT count(*) FROM ({named}) WHERE sure", bounds)
     rim = [row[0] for row in query(f"SELECT id FROM ({named}) WHERE NOT sure", bounds)]
-    return int(certain) + len(_met(query, tables, shape, rim))
+    return int(certain) + len(_met(query, tables, value, rim))
 
 
 def first_in_box(query: Query, tables: LayerTables, where: Filter, wanted: int) -> IdArray | None:
@@ -205,13 +204,12 @@ def first_in_box(query: Query, tables: LayerTables, where: Filter, wanted: int) 
     value = _box_of(tables.layer, where)
     if value is None:
         return None
-    shape = shapely.from_wkb(value.wkb)
-    statement, bounds = _in_box(tables, shape)
+    statement, bounds = _in_box(tables, value)
     walk = statement.replace("SELECT id", "SELECT w.id", 1)
     walk = walk.replace(f"FROM {tables.box}", f"FROM walked w CROSS JOIN {tables.box} b ON b.id = w.id", 1)
     first = f"SELECT id FROM {tables.features} ORDER BY id LIMIT {MAX_WALKED:d}"
     rows = query(f"WITH walked AS MATERIALIZED ({first}) {walk} ORDER BY w.id LIMIT {wanted + MAX_RIM:d}", bounds)
-    met = set(_met(query, tables, shape, [number for number, sure in rows if not sure]))
+    met = set(_met(query, tables, value, [number for number, sure in rows if not sure]))
     ids = [number for number, sure in rows if sure or number in met]
     if len(ids) < wanted:
         return None

@@ -72,8 +72,7 @@ class LayerReader:
 
     def layers(self, workspace_id: int) -> Mapping[str, Layer]:
         """See ``FeatureStore.layers``."""
-        rows = self._readers.mine().rows(GENERATION, (workspace_id,))
-        generation = rows[0][0] if rows else 0
+        generation = self._generation(workspace_id)
         picture = self._pictures.get(workspace_id)
         if picture is not None and picture[0] == generation:
             return picture[1]
@@ -89,13 +88,26 @@ class LayerReader:
             self._by_id = known
         return layers
 
+    def _generation(self, workspace_id: int) -> int:
+        """Of the workspace's layers, 0 without any; asked once in a snapshot that is held."""
+        reader = self._readers.mine()
+        known = reader.known
+        if known is not None:
+            found: int | None = known.get(("layers", workspace_id))
+            if found is not None:
+                return found
+        rows = reader.rows(GENERATION, (workspace_id,))
+        generation: int = rows[0][0] if rows else 0
+        if known is not None:
+            known["layers", workspace_id] = generation
+        return generation
+
     def layer(self, layer_id: int) -> Layer:
         """A layer by its number, as of the last commit. Raises NotFound ``layer``."""
         found = self._by_id.get(layer_id)
         if found is not None:
             generation, layer = found
-            rows = self._readers.mine().rows(GENERATION, (layer.workspace_id,))
-            if rows and rows[0][0] == generation:
+            if self._generation(layer.workspace_id) == generation:
                 return layer
         rows = self._readers.rows(WORKSPACE_OF, (layer_id,))
         if not rows:
