@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.conformance.wfs_support import NS20, Validator, Wfs, fresh
+from tests.conformance.wfs_support import NS20, READER, Validator, Wfs, fresh
 
 from thalweg.cli import cli
 
@@ -89,3 +89,52 @@ def test_a_layer_made_by_command_is_filled_by_transactions(tmp_path: Path, schem
     assert wfs.transaction(insert.format("deep")).status == 200
     assert wfs.features("tw:wells").values("name") == ["deep"]
     wfs.close()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?service=WFS&version=2.0.0&request=GetFeature&typeNames=tw:towns",
+        "&&service=wfs&VERSION=2.0.0&ReQuEsT=getfeature&TYPENAMES=tw:towns&",
+        "service=WFS&version=2.0.0&request=GetFeature&typeNames=tw:towns&typeName=tw:towns",
+        "service=WFS&version=2.0.0&request=GetFeature&typename=towns",
+        "service=WFS&version=2.0.0&request=GetFeature&typeNames=(schema-element(tw:towns))",
+        "service=WFS&version=2.0.0&request=GetFeature&typeNames=tw:towns&viewParams=a:1;b:2&strict=true&foo=%25&=x&y",
+        "service=WFS&version=2.0.0&request=GetFeature&typeNames=tw:towns&count=&bbox=&filter=&sortBy=&propertyName=&"
+        "srsName=&resultType=&outputFormat=&startIndex=&cql_filter=&resourceId=&exceptions=",
+    ],
+)
+def test_pairs_as_clients_write_them(wfs: Wfs, query: str) -> None:
+    answer = wfs.raw(query)
+    assert (answer.status, answer.ids) == (200, ["towns.1", "towns.2", "towns.3", "towns.4", "towns.5"])
+
+
+def test_two_names_of_a_parameter_that_contradict_each_other(wfs: Wfs) -> None:
+    answer = wfs.wfs2("GetFeature", typeNames="tw:towns", typeName="tw:roads")
+    assert (answer.status, answer.exception) == (400, ("InvalidParameterValue", "typeName"))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [b"", b"\n  ", b'<?xml version="1.0"?>', b'\r\n\t<?xml version="1.0" encoding="UTF-8"?>\n', b"\xef\xbb\xbf",
+     b"<!-- from a script --><?go on?>"],
+)  # fmt: skip
+@pytest.mark.parametrize("content_type", ["text/xml", "application/x-www-form-urlencoded", "", "text/plain"])
+def test_documents_as_clients_send_them(wfs: Wfs, before: bytes, content_type: str) -> None:
+    body = f'<wfs:GetFeature {NS20} service="WFS" version="2.0.0"><wfs:Query typeNames="tw:roads"/></wfs:GetFeature>'
+    answer = wfs.post(before + body.encode(), READER, content_type)
+    assert (answer.status, answer.ids) == (200, ["roads.11", "roads.12"])
+
+
+def test_places_that_are_nowhere_are_refused(wfs: Wfs) -> None:
+    point = (
+        '<wfs:Insert><tw:towns><tw:place><gml:Point srsName="{}"><gml:pos>{}</gml:pos></gml:Point></tw:place>'
+        "</tw:towns></wfs:Insert>"
+    )
+    for srs, position in (
+        ("urn:ogc:def:crs:EPSG::4326", "120 47"), ("EPSG:4326", "47 -91"), ("urn:ogc:def:crs:EPSG::4326", "0 361"),
+    ):  # fmt: skip
+        answer = wfs.transaction(point.format(srs, position))
+        assert (answer.status, answer.exception) == (400, ("InvalidValue", "place"))
+        assert b"order of its coordinates" in answer.body
+    assert wfs.features("towns").returned == 5

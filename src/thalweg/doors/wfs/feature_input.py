@@ -23,7 +23,7 @@ from thalweg.doors.wfs.versions import GML, GML32, V10, WFS1, WFS2, XSI
 from thalweg.encode.crs import CrsName
 from thalweg.encode.gml_input import GEOMETRY_ELEMENTS, read_geometry
 from thalweg.encode.xml_elements import local_name, namespace
-from thalweg.services.filter_crs import REFERENCE
+from thalweg.services.filter_crs import to_store
 
 _NIL: Final = f"{{{XSI}}}nil"
 _COLLECTIONS: Final = frozenset(
@@ -212,6 +212,6 @@ def geometry_of(element: etree._Element | None, layer: Layer, srs_name: CrsName 
         )
     try:
         read = read_geometry(holder, layer.geometry_field, default=srs_name, authority_order=version != V10)
-        return REFERENCE.moved(read, layer.srid, layer.geometry_field).wkb
+        return to_store(read, layer, layer.geometry_field)
     except InvalidParameter as error:
         raise InvalidValue(error.message, parameter=layer.geometry_field) from None

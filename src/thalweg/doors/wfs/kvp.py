@@ -92,6 +92,8 @@ def pairs_of(query: bytes) -> tuple[tuple[str, str], ...]:
     if query.count(b"&") >= MAX_PARAMETERS:
         raise InvalidRequest(f"More than {MAX_PARAMETERS} parameters are given.", parameter="request")
     found = []
+    # Clients put a second question mark behind addresses that end with one.
+    query = query.lstrip(b"?")
     try:
         for part in query.split(b"&"):
             if part:
@@ -430,7 +432,10 @@ def _namespace_11(parameters: Parameters) -> str:
 
 def _types(parameters: Parameters) -> tuple[tuple[TypeName, ...], ...]:
     """Types of each query. ``a,b`` are two queries, ``(a,b)`` is a join, and so is ``a,b`` with aliases."""
-    text = parameters.get("typenames") or parameters.get("typename") or ""
+    text, other = parameters.get("typenames") or "", parameters.get("typename") or ""
+    if text and other and text != other:
+        raise InvalidParameter("typeName", "'typeNames' and 'typeName' are given, and are not the same.")
+    text = text or other
     if not text.strip():
         return ()
     namespaces: dict[str | None, str] = {}
