@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.conformance.wfs_support import NS20, READER, Validator, Wfs, fresh
+from tests.conformance.wfs_support import NS20, READER, URI, WFS1, Validator, Wfs, fresh
 
 from thalweg.cli import cli
 
@@ -138,3 +138,32 @@ def test_places_that_are_nowhere_are_refused(wfs: Wfs) -> None:
         assert (answer.status, answer.exception) == (400, ("InvalidValue", "place"))
         assert b"order of its coordinates" in answer.body
     assert wfs.features("towns").returned == 5
+
+
+@pytest.mark.parametrize(
+    "srs", ["EPSG:4326", "http://www.opengis.net/gml/srs/epsg.xml#4326", "urn:ogc:def:crs:EPSG::4326"]
+)
+def test_transactions_of_1_0_0_are_x_y_whatever_the_crs_is_called(tmp_path: Path, schemas: Validator, srs: str) -> None:
+    """As QGIS 3 sends them for a layer that it reads by 2.0.0 (qgis/QGIS issue 47254)."""
+    wfs = fresh(tmp_path, schemas)
+    place = f'<gml:Point srsName="{srs}"><gml:coordinates ts=" " cs=",">9.25,46.5</gml:coordinates></gml:Point>'
+    answer = wfs.post(
+        f'<Transaction xmlns="http://www.opengis.net/wfs" xmlns:tw="{URI}" xmlns:gml="http://www.opengis.net/gml" '
+        f'service="WFS" version="1.0.0"><Update typeName="tw:towns"><Property><Name>tw:place</Name><Value>{place}'
+        '</Value></Property><Filter xmlns="http://www.opengis.net/ogc"><FeatureId fid="towns.1"/></Filter></Update>'
+        f"<Insert><towns xmlns='{URI}'><name>new</name><place>{place}</place></towns></Insert></Transaction>"
+    )
+    assert b"SUCCESS" in answer.body
+    found = wfs.features("towns", bbox="9.24,46.49,9.26,46.51,EPSG:4326")
+    assert found.values("name") == ["Vaduz", "new"]
+    wfs.close()
+
+
+def test_what_may_be_done_with_types_is_told_in_each_version(wfs: Wfs) -> None:
+    """QGIS edits a layer of 1.0.0 and 1.1.0 only if these say so."""
+    old = wfs.get(service="WFS", version="1.0.0", request="GetCapabilities").root
+    (common,) = old.findall(f"{WFS1}FeatureTypeList/{WFS1}Operations")
+    assert [e.tag for e in common] == [WFS1 + name for name in ("Query", "Insert", "Update", "Delete", "Lock")]
+    old = wfs.get(service="WFS", version="1.1.0", request="GetCapabilities").root
+    (common,) = old.findall(f"{WFS1}FeatureTypeList/{WFS1}Operations")
+    assert [e.text for e in common] == ["Insert", "Update", "Delete", "Lock", "Query", "GetGmlObject"]

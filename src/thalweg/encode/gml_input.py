@@ -54,7 +54,12 @@ MAX_CURVE_POSITIONS: Final = 1_000_000
 
 
 def read_geometry(
-    element: _Element, parameter: str, *, default: CrsName | None = None, authority_order: bool = True
+    element: _Element,
+    parameter: str,
+    *,
+    default: CrsName | None = None,
+    authority_order: bool = True,
+    always_xy: bool = False,
 ) -> GeometryValue:
     """A geometry from its element (or from an element that holds exactly one).
 
@@ -62,12 +67,13 @@ def read_geometry(
     default          the CRS where no ``srsName`` says one
     authority_order  without either: whether coordinates come in the order of the authority of the layer's CRS
                      (GML 3 in WFS 1.1 and 2.0) rather than x y (WFS 1.0); see ``GeometryValue.as_written``
+    always_xy        coordinates come x y however their CRS is spelt
     returns          WKB in the CRS it was written in; an envelope as a rectangle, marked
     raises           InvalidParameter for another element, another CRS inside than outside, broken coordinates, a ring
                      of fewer than four positions, mixed dimensions, a curve that is not straight
     """
     element = _found(element, parameter)
-    reader = _Reader(parameter, default)
+    reader = _Reader(parameter, default, always_xy)
     context = reader.context(element, _Context(default, 0))
     shape = reader.shape(element, context, 0)
     crs = reader.crs
@@ -75,7 +81,7 @@ def read_geometry(
         shapely.to_wkb(shape, flavor="iso", byte_order=1),
         0 if crs is None else crs.srid,
         local_name(element) in ("Envelope", "Box"),
-        crs is None and authority_order,
+        crs is None and authority_order and not always_xy,
     )
 
 
@@ -111,8 +117,9 @@ class _Context:
 class _Reader:
     """One geometry. ``crs`` is that of the positions read so far."""
 
-    def __init__(self, parameter: str, default: CrsName | None) -> None:
+    def __init__(self, parameter: str, default: CrsName | None, always_xy: bool) -> None:
         self._parameter = parameter
+        self._always_xy = always_xy
         self._any_position = False
         self._made = 0
         self.crs: CrsName | None = default
@@ -376,7 +383,7 @@ class _Reader:
             self._refuse("the parts of a geometry are in different CRSs")
         self._any_position = True
         self.crs = crs
-        if crs is not None and crs.swapped:
+        if crs is not None and crs.swapped and not self._always_xy:
             positions[:, [0, 1]] = positions[:, [1, 0]]
         return positions
 
