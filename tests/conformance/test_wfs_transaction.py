@@ -425,6 +425,18 @@ def test_a_failed_transaction_keeps_its_lock(wfs: Wfs) -> None:
     assert wfs.transaction(delete("roads.11")).exception[0] == "MissingParameterValue"
 
 
+def test_a_transaction_without_actions_releases_a_lock(wfs: Wfs) -> None:
+    lock_id = lock(wfs, '<wfs:Query typeNames="tw:roads"/>').root.get("lockId")
+    assert wfs.transaction("", attributes='lockId="another"').exception[0] == "InvalidLockId"
+    # With SOME it gives up what it changed: nothing.
+    assert totals(wfs.transaction("", attributes=f'lockId="{lock_id}" releaseAction="SOME"')) == (0, 0, 0, 0)
+    assert wfs.transaction(delete("roads.11")).exception[0] == "MissingParameterValue"
+    assert wfs.transaction("", READER, attributes=f'lockId="{lock_id}"').status == 401
+    assert totals(wfs.transaction("", attributes=f'lockId="{lock_id}" releaseAction="ALL"')) == (0, 0, 0, 0)
+    assert totals(wfs.transaction(delete("roads.11"))) == (0, 0, 0, 1)
+    assert wfs.transaction("", attributes=f'lockId="{lock_id}"').exception[0] == "InvalidLockId"
+
+
 @pytest.mark.parametrize("version", ["1.0.0", "1.1.0"])
 def test_locks_of_old_versions(wfs: Wfs, version: str) -> None:
     body = (

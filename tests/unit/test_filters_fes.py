@@ -75,6 +75,11 @@ def period(begin: str, end: str) -> str:
 
 
 SELECTIONS = [
+    # Of each feature there is one version: the first, the last, all, the nearest to any time.
+    *((f"<fes:ResourceId rid='things.2' version='{version}'/>", [2])
+      for version in ("FIRST", "LAST", "ALL", "1", "7", "1999-01-01T00:00:00Z")),
+    ("<fes:ResourceId rid='things.2' version='PREVIOUS'/>", []),
+    ("<fes:ResourceId rid='things.2' version='NEXT'/><fes:ResourceId rid='things.3' previousRid='things.2'/>", [3]),
     (compare("EqualTo", "name", "alpha"), [2]),
     (compare("EqualTo", "name", "ALPHA", 'matchCase="false"'), [1, 2]),
     (compare("NotEqualTo", "name", "alpha"), [1, 3]),
@@ -189,7 +194,9 @@ REFUSED = [
     ("<fes:And/>", "filter"),
     ("<fes:Not/>", "filter"),
     ("<fes:ResourceId/>", "filter"),
-    ("<fes:ResourceId rid='things.1' version='FIRST'/>", "filter"),
+    ("<fes:ResourceId rid='things.1' version='NEWEST'/>", "filter"),
+    ("<fes:ResourceId rid='things.1' version='0'/>", "filter"),
+    ("<fes:ResourceId rid='things.1' startDate='2020-01-01T00:00:00Z'/>", "filter"),
     ("", "filter"),
     (compare("EqualTo", "size", "1") * 2, "filter"),
 ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import shapely
 
@@ -23,6 +25,8 @@ RING = "<gml:LinearRing><gml:posList>0 0 4 0 4 3 0 3 0 0</gml:posList></gml:Line
 HOLE = "<gml:LinearRing><gml:coordinates>1,1 2,1 2,2 1,1</gml:coordinates></gml:LinearRing>"
 POLYGON = f"<gml:Polygon><gml:exterior>{RING}</gml:exterior><gml:interior>{HOLE}</gml:interior></gml:Polygon>"
 POLYGON_WKT = "POLYGON ((0 0, 4 0, 4 3, 0 3, 0 0), (1 1, 2 1, 2 2, 1 1))"
+
+CURVE = "<gml:Curve><gml:segments>{}</gml:segments></gml:Curve>"
 
 FORMS = [
     ("<gml:Point><gml:pos>1 2</gml:pos></gml:Point>", "POINT (1 2)"),
@@ -120,8 +124,12 @@ REFUSED = [
     ("<gml:Polygon><gml:exterior><gml:LinearRing><gml:posList>0 0 1 0 1 1 0 1</gml:posList></gml:LinearRing>"
      "</gml:exterior></gml:Polygon>", "end where it begins"),
     (f"<gml:Polygon><gml:interior>{RING}</gml:interior></gml:Polygon>", "no exterior"),
-    ("<gml:Curve><gml:segments><gml:Arc><gml:posList>0 0 1 1 2 0</gml:posList></gml:Arc></gml:segments></gml:Curve>",
-     "Arc"),
+    (CURVE.format("<gml:Arc><gml:posList>0 0 1 1</gml:posList></gml:Arc>"), "an Arc has three positions"),
+    (CURVE.format("<gml:ArcString><gml:posList>0 0 1 1 2 0 3 1</gml:posList></gml:ArcString>"), "odd number"),
+    (CURVE.format("<gml:Circle><gml:posList>0 0 1 1 2 2</gml:posList></gml:Circle>"), "on one line"),
+    (CURVE.format("<gml:CircleByCenterPoint><gml:pos>0 0</gml:pos><gml:radius uom='m'>1</gml:radius>"
+                  "</gml:CircleByCenterPoint>"), "'CircleByCenterPoint' are not read here"),
+    (CURVE.format("<gml:BSpline/>"), "'BSpline' are not read here"),
     ("<gml:Envelope><gml:lowerCorner>3 4</gml:lowerCorner><gml:upperCorner>1 2</gml:upperCorner></gml:Envelope>",
      "lower corner"),
     ("<gml:Envelope/>", "two corners"),
@@ -142,3 +150,72 @@ def test_refused(text: str, because: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         read(text)
     assert because in caught.value.message
+
+
+def curve(*segments: str) -> shapely.Geometry:
+    content = "".join(
+        f"<gml:{name}><gml:posList>{positions}</gml:posList></gml:{name}>"
+        for name, _, positions in (segment.partition(" ") for segment in segments)
+    )
+    return shapely.from_wkt(read(CURVE.format(content))[0])
+
+
+@pytest.mark.parametrize(
+    ("segment", "length", "given"),
+    [
+        # Half of a circle of radius 1, either way round; a quarter and three quarters; the whole.
+        ("Arc 0 0 1 1 2 0", math.pi, [(0, 0), (1, 1), (2, 0)]),
+        ("Arc 0 0 1 -1 2 0", math.pi, [(0, 0), (1, -1), (2, 0)]),
+        ("Arc 1 0 0.7071067811865476 0.7071067811865476 0 1", math.pi / 2, [(1, 0), (0, 1)]),
+        ("Arc 1 0 -0.7071067811865476 -0.7071067811865476 0 1", 1.5 * math.pi, [(1, 0), (0, 1)]),
+        ("Arc 0 0 2 0 0 0", 2 * math.pi, [(0, 0), (2, 0)]),
+        ("Circle 0 0 1 1 2 0", 2 * math.pi, [(0, 0), (1, 1), (2, 0)]),
+        ("Circle 2 0 1 1 0 0", 2 * math.pi, [(0, 0), (1, 1), (2, 0)]),
+        ("ArcString 0 0 1 1 2 0 3 -1 4 0", 2 * math.pi, [(0, 0), (1, 1), (2, 0), (3, -1), (4, 0)]),
+        # Three positions on a line are no circle.
+        ("Arc 0 0 1 0 2 0", 2, [(0, 0), (1, 0), (2, 0)]),
+    ],
+)
+def test_arcs_become_lines_near_to_them(segment: str, length: float, given: list[tuple[float, float]]) -> None:
+    line = curve(segment)
+    assert 0.999 * length < line.length <= length + 1e-9
+    positions = {(x, y) for x, y in line.coords}
+    assert set(given) <= positions
+    assert line.is_closed == ("Circle" in segment or segment == "Arc 0 0 2 0 0 0")
+
+
+def test_positions_between_lie_on_the_circle() -> None:
+    line = curve("Arc 600000 200000 600100 200100 600200 200000")
+    assert all(math.hypot(x - 600100, y - 200000) == pytest.approx(100, abs=1e-6) for x, y in line.coords)
+    assert len(line.coords) == 47
+
+
+def test_arcs_join_straight_segments_and_keep_heights() -> None:
+    line = curve("LineStringSegment -1 0 0 0", "Arc 0 0 1 1 2 0", "LineStringSegment 2 0 3 0")
+    assert (line.coords[0], line.coords[-1]) == ((-1, 0), (3, 0))
+    assert 1.998 + math.pi < line.length + 0.003 < 2.004 + math.pi
+    text = CURVE.format('<gml:Arc srsDimension="3"><gml:posList>0 0 10 1 1 20 2 0 40</gml:posList></gml:Arc>')
+    heights = [z for _, _, z in shapely.from_wkt(read(text)[0]).coords]
+    assert heights == sorted(heights)
+    assert (heights[0], heights[-1], 20 in heights) == (10, 40, True)
+
+
+def test_a_ring_of_arcs_is_a_disk() -> None:
+    ring = f"<gml:Ring><gml:curveMember>{CURVE.format(CIRCLE)}</gml:curveMember></gml:Ring>"
+    disk = shapely.from_wkt(read(f"<gml:Polygon><gml:exterior>{ring}</gml:exterior></gml:Polygon>")[0])
+    assert disk.is_valid
+    assert 0.998 * math.pi < disk.area < math.pi
+
+
+CIRCLE = "<gml:Circle><gml:posList>0 0 1 1 2 0</gml:posList></gml:Circle>"
+
+
+def test_arcs_are_bounded() -> None:
+    string = CURVE.format("<gml:ArcString><gml:posList>" + "0 0 1 1 2 0 " * 25_001 + "</gml:posList></gml:ArcString>")
+    there_and_back = (
+        "<gml:Arc><gml:posList>0 0 1 1 2 0</gml:posList></gml:Arc>"
+        "<gml:Arc><gml:posList>2 0 1 -1 0 0</gml:posList></gml:Arc>"
+    )
+    for text, because in ((string, "at most 65,536"), (CURVE.format(there_and_back * 11_000), "1,000,000 positions")):
+        with pytest.raises(InvalidParameter, match=because):
+            read(text)

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "backup": _Command("thalweg.cli.store", "backup", "Copy the store to a new file while it is in use."),
     "restore": _Command("thalweg.cli.store", "restore", "Put a back-up in the place of the store."),
     "info": _Command("thalweg.cli.store", "info", "Show what the store holds and how large it is."),
+    "layer": _Command("thalweg.cli.layer", "layer", "List, create, describe, publish and delete layers."),
     "stream": _Command("thalweg.cli.stream", "stream", "List, create and delete event streams and their views."),
     "workspace": _Command("thalweg.cli.workspace", "workspace", "List, add and describe workspaces."),
     "user": _Command("thalweg.cli.access", "user", "List, add, change and remove users."),

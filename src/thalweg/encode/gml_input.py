@@ -2,7 +2,7 @@
 
 Elements are known by their local names, in whatever namespace: many clients bind the wrong version of GML, or none.
 Coordinates leave as x y [z]; the ``srsName`` that is nearest above a position decides in which order it was written.
-Arcs and other curves than straight ones are refused by name.
+Arcs and circles through positions become lines (``gml_curves.py``); other curves are refused by name.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import MAX_GEOMETRY_DEPTH
 from thalweg.domain.filters import GeometryValue
 from thalweg.encode.crs import CrsName, parse_crs
+from thalweg.encode.gml_curves import SEGMENTS, NoCurve
+from thalweg.encode.xml_elements import local_name
 
 Positions = npt.NDArray[np.float64]
 
@@ -47,10 +49,17 @@ _MEMBERS: Final = frozenset(
 )  # fmt: skip
 _PATCHES: Final = frozenset({"PolygonPatch", "Rectangle", "Triangle"})
 _MAX_DIMENSION: Final = 3
+MAX_CURVE_POSITIONS: Final = 1_000_000
+"""Most positions of the segments of one geometry, arcs drawn as lines."""
 
 
 def read_geometry(
-    element: _Element, parameter: str, *, default: CrsName | None = None, authority_order: bool = True
+    element: _Element,
+    parameter: str,
+    *,
+    default: CrsName | None = None,
+    authority_order: bool = True,
+    always_xy: bool = False,
 ) -> GeometryValue:
     """A geometry from its element (or from an element that holds exactly one).
 
@@ -58,20 +67,21 @@ def read_geometry(
     default          the CRS where no ``srsName`` says one
     authority_order  without either: whether coordinates come in the order of the authority of the layer's CRS
                      (GML 3 in WFS 1.1 and 2.0) rather than x y (WFS 1.0); see ``GeometryValue.as_written``
+    always_xy        coordinates come x y however their CRS is spelt
     returns          WKB in the CRS it was written in; an envelope as a rectangle, marked
     raises           InvalidParameter for another element, another CRS inside than outside, broken coordinates, a ring
                      of fewer than four positions, mixed dimensions, a curve that is not straight
     """
     element = _found(element, parameter)
-    reader = _Reader(parameter, default)
+    reader = _Reader(parameter, default, always_xy)
     context = reader.context(element, _Context(default, 0))
     shape = reader.shape(element, context, 0)
     crs = reader.crs
     return GeometryValue(
         shapely.to_wkb(shape, flavor="iso", byte_order=1),
         0 if crs is None else crs.srid,
-        local(element) in ("Envelope", "Box"),
-        crs is None and authority_order,
+        local_name(element) in ("Envelope", "Box"),
+        crs is None and authority_order and not always_xy,
     )
 
 
@@ -80,22 +90,18 @@ def is_geometry(element: _Element) -> bool:
     name = str(element.tag)
     if name.startswith("{") and not name.startswith("{http://www.opengis.net/gml"):
         return False
-    return local(element) in GEOMETRY_ELEMENTS
-
-
-def local(element: _Element) -> str:
-    """The local name."""
-    return str(element.tag).rpartition("}")[2]
+    return local_name(element) in GEOMETRY_ELEMENTS
 
 
 def _found(element: _Element, parameter: str) -> _Element:
-    if local(element) in GEOMETRY_ELEMENTS:
+    if local_name(element) in GEOMETRY_ELEMENTS:
         return element
-    inside = [child for child in element if local(child) in GEOMETRY_ELEMENTS]
+    inside = [child for child in element if local_name(child) in GEOMETRY_ELEMENTS]
     if len(inside) != 1 or len(element) != 1:
         raise InvalidParameter(
             parameter,
-            f"'{local(element)[:60]}' is no geometry that is read here; {', '.join(sorted(GEOMETRY_ELEMENTS))} are.",
+            f"'{local_name(element)[:60]}' is no geometry that is read here; "
+            f"{', '.join(sorted(GEOMETRY_ELEMENTS))} are.",
         )
     return inside[0]
 
@@ -111,9 +117,11 @@ class _Context:
 class _Reader:
     """One geometry. ``crs`` is that of the positions read so far."""
 
-    def __init__(self, parameter: str, default: CrsName | None) -> None:
+    def __init__(self, parameter: str, default: CrsName | None, always_xy: bool) -> None:
         self._parameter = parameter
+        self._always_xy = always_xy
         self._any_position = False
+        self._made = 0
         self.crs: CrsName | None = default
 
     def context(self, element: _Element, above: _Context) -> _Context:
@@ -129,7 +137,7 @@ class _Reader:
         return _Context(crs, size) if name or dimension is not None else above
 
     def shape(self, element: _Element, context: _Context, depth: int) -> BaseGeometry:
-        name = local(element)
+        name = local_name(element)
         try:
             if name == "Point":
                 return self._point(element, context)
@@ -160,26 +168,23 @@ class _Reader:
         if len(positions) == 0:
             return shapely.LineString()
         if len(positions) < 2:
-            self._refuse(f"a {local(element)} needs two positions at least")
+            self._refuse(f"a {local_name(element)} needs two positions at least")
         return _made(shapely.linestrings(positions))
 
     def _line(self, element: _Element, context: _Context) -> Positions:
         """The positions of any curve, segments and members joined."""
         context = self.context(element, context)
-        name = local(element)
+        name = local_name(element)
         if name in ("LineString", "LinearRing", "LineStringSegment"):
             return self._positions(element, context)
         parts: list[Positions] = []
         if name == "Curve":
             for holder in element:
-                if local(holder) == "segments":
-                    for segment in holder:
-                        if local(segment) != "LineStringSegment":
-                            self._refuse(f"curve segments of the kind '{local(segment)[:60]}' are not read here")
-                        parts.append(self._positions(segment, self.context(segment, context)))
+                if local_name(holder) == "segments":
+                    parts += [self._segment(segment, self.context(segment, context)) for segment in holder]
         elif name in ("CompositeCurve", "Ring"):
             for holder in element:
-                if local(holder) in ("curveMember", "curveMembers"):
+                if local_name(holder) in ("curveMember", "curveMembers"):
                     parts += [self._line(child, context) for child in holder]
         else:
             self._refuse(f"'{name[:60]}' is no curve that is read here")
@@ -193,19 +198,33 @@ class _Reader:
             joined.append(part[1:])
         return np.concatenate(joined)
 
+    def _segment(self, segment: _Element, context: _Context) -> Positions:
+        kind = local_name(segment)
+        as_line = SEGMENTS.get(kind)
+        if as_line is None:
+            self._refuse(f"curve segments of the kind '{kind[:60]}' are not read here; {', '.join(SEGMENTS)} are")
+        try:
+            positions = as_line(self._positions(segment, context))
+        except NoCurve as error:
+            self._refuse(str(error))
+        self._made += len(positions)
+        if self._made > MAX_CURVE_POSITIONS:
+            self._refuse(f"its arcs make a line of more than {MAX_CURVE_POSITIONS:,} positions")
+        return positions
+
     def _surface(self, element: _Element, context: _Context) -> BaseGeometry:
-        name = local(element)
+        name = local_name(element)
         if name == "Polygon":
             return self._polygon(element, context)
         patches: list[BaseGeometry] = []
         for holder in element:
             inside = self.context(holder, context)
-            if local(holder) in ("patches", "polygonPatches"):
+            if local_name(holder) in ("patches", "polygonPatches"):
                 for patch in holder:
-                    if local(patch) not in _PATCHES:
-                        self._refuse(f"surface patches of the kind '{local(patch)[:60]}' are not read here")
+                    if local_name(patch) not in _PATCHES:
+                        self._refuse(f"surface patches of the kind '{local_name(patch)[:60]}' are not read here")
                     patches.append(self._polygon(patch, self.context(patch, inside)))
-            elif local(holder) in ("surfaceMember", "surfaceMembers"):
+            elif local_name(holder) in ("surfaceMember", "surfaceMembers"):
                 patches += [self._surface(child, self.context(child, inside)) for child in holder]
         if not patches:
             self._refuse(f"a {name} has no patches")
@@ -218,7 +237,7 @@ class _Reader:
         exterior: Positions | None = None
         interior: list[Positions] = []
         for holder in element:
-            kind = local(holder)
+            kind = local_name(holder)
             if kind not in ("exterior", "interior", "outerBoundaryIs", "innerBoundaryIs"):
                 continue
             for ring in holder:
@@ -246,13 +265,13 @@ class _Reader:
             self._refuse(f"collections are nested more than {MAX_GEOMETRY_DEPTH} deep")
         parts: list[BaseGeometry] = []
         for holder in element:
-            if local(holder) not in _MEMBERS:
+            if local_name(holder) not in _MEMBERS:
                 continue
             inside = self.context(holder, context)
             parts += [self.shape(child, self.context(child, inside), depth + 1) for child in holder]
         if len({part.has_z for part in parts if not part.is_empty}) > 1:
             self._refuse("positions have two and three coordinates mixed")
-        name = local(element)
+        name = local_name(element)
         if name == "MultiPoint":
             return _together(shapely.multipoints, self._only(parts, "Point", name), shapely.MultiPoint())
         if name in ("MultiLineString", "MultiCurve"):
@@ -273,14 +292,14 @@ class _Reader:
         corners = [
             self._tuple(child, self.context(child, context))
             for child in element
-            if local(child) in ("lowerCorner", "upperCorner")
+            if local_name(child) in ("lowerCorner", "upperCorner")
         ]
         positions = np.concatenate(corners) if corners else self._positions(element, context)
         if len(positions) != 2:
-            self._refuse(f"a {local(element)} needs two corners")
+            self._refuse(f"a {local_name(element)} needs two corners")
         (x0, y0), (x1, y1) = positions[0][:2].tolist(), positions[1][:2].tolist()
         if x0 > x1 or y0 > y1:
-            self._refuse(f"the lower corner of a {local(element)} is not below its upper corner; is the order of "
+            self._refuse(f"the lower corner of a {local_name(element)} is not below its upper corner; is the order of "
                          "coordinates that of the CRS?")  # fmt: skip
         return _made(shapely.box(x0, y0, x1, y1))
 
@@ -290,7 +309,7 @@ class _Reader:
         """What an element's own ``pos``, ``posList``, ``coord`` and ``coordinates`` say, x y [z]."""
         runs: list[Positions] = []
         for child in element:
-            name = local(child)
+            name = local_name(child)
             inside = self.context(child, context)
             if name == "pos":
                 runs.append(self._tuple(child, inside))
@@ -364,7 +383,7 @@ class _Reader:
             self._refuse("the parts of a geometry are in different CRSs")
         self._any_position = True
         self.crs = crs
-        if crs is not None and crs.swapped:
+        if crs is not None and crs.swapped and not self._always_xy:
             positions[:, [0, 1]] = positions[:, [1, 0]]
         return positions
 

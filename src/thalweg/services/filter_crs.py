@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -59,6 +61,37 @@ class CrsReference:
 
 
 REFERENCE: Final = CrsReference()
+
+
+def to_store(value: GeometryValue, layer: Layer, parameter: str) -> bytes:
+    """WKB of a feature's geometry in the layer's CRS.
+
+    raises  InvalidParameter where it cannot be expressed in that, or lies beyond a pole or more than once around
+    """
+    moved = REFERENCE.moved(value, layer.srid, parameter)
+    furthest = _furthest(layer.srid)
+    if furthest is not None:
+        west, south, east, north = shapely.bounds(_shape(moved.wkb)).tolist()
+        if max(-west, east) > furthest[0] or max(-south, north) > furthest[1]:
+            raise InvalidParameter(
+                parameter,
+                f"The geometry reaches from {west:g} {south:g} to {east:g} {north:g}, longitude and latitude, which is "
+                "nowhere on Earth; is the order of its coordinates that of their CRS?",
+            )
+    return moved.wkb
+
+
+@lru_cache(maxsize=64)
+def _furthest(srid: int) -> tuple[float, float] | None:
+    """Greatest longitude and latitude of a geographic CRS in its units; None for other CRSs.
+
+    Longitudes are counted from 0 to 360 degrees or from -180 to 180, and lines cross the border between.
+    """
+    crs = CRS.from_epsg(srid)
+    if not crs.is_geographic:
+        return None
+    unit = math.radians(1.0) / float(crs.axis_info[0].unit_conversion_factor)
+    return 360 * unit, 90 * unit * (1 + 1e-12)
 
 
 def bind_filter(condition: Filter, layer: Layer, *, parameter: str = "filter") -> Filter:

@@ -19,7 +19,7 @@ from thalweg.encode.crs import CrsName
 from thalweg.encode.filters.cql2_json import check_json_depth
 from thalweg.encode.filters.text import in_crs
 from thalweg.encode.geojson_input import read_geojson
-from thalweg.services.filter_crs import REFERENCE
+from thalweg.services.filter_crs import to_store
 
 MAX_JSON_DEPTH: Final = 40
 """Deepest nesting of a body: a multipolygon in nested collections takes about twenty."""
@@ -75,7 +75,7 @@ def read_feature_body(body: bytes, layer: Layer, crs: CrsName, *, partial: bool)
         if not layer.has_geometry:
             raise InvalidParameter("geometry", f"The features of '{layer.name}' have no geometry.")
         written = GeometryValue(read_geojson(document["geometry"], "geometry"), 0)
-        geometry = REFERENCE.moved(in_crs(written, crs), layer.srid, "geometry").wkb
+        geometry = to_store(in_crs(written, crs), layer, "geometry")
     return GivenFeature(values, given, geometry)
 
 

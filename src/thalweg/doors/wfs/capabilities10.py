@@ -35,18 +35,13 @@ def document(view: View) -> bytes:
         "</Service>\n<Capability>\n<Request>\n",
         *_requests(view),
         "</Request>\n</Capability>\n<FeatureTypeList>\n",
-        f"<Operations><Query/>{_changes(view)}</Operations>\n",
+        f"<Operations><Query/>{''.join(f'<{name}/>' for name in view.changes)}</Operations>\n",
         *(_type(view, layer, extent) for layer, extent in view.layers),
         "</FeatureTypeList>\n",
         _filter_capabilities(),
         "</WFS_Capabilities>\n",
     ]
     return "".join(parts).encode()
-
-
-def _changes(view: View) -> str:
-    found = "<Insert/><Update/><Delete/>" if view.transactional else ""
-    return found + ("<Lock/>" if view.locking else "")
 
 
 def _requests(view: View) -> list[str]:
@@ -73,10 +68,12 @@ def _type(view: View, layer: Layer, extent: LonLat | None) -> str:
     if extent is not None:
         west, south, east, north = map(format_number, extent)
         box = f'<LatLongBoundingBox minx="{west}" miny="{south}" maxx="{east}" maxy="{north}"/>'
+    # Layers that show procedures are read alone.
+    own = "<Operations><Query/></Operations>" if layer.id < 0 else ""
     return (
         f"<FeatureType><Name>{view.prefix}:{layer.name}</Name>{leaf('Title', layer.title or layer.name)}"
         f"{leaf('Abstract', layer.description)}{leaf('Keywords', ', '.join(layer.keywords))}"
-        f"<SRS>EPSG:{layer.srid}</SRS>{box}</FeatureType>\n"
+        f"<SRS>EPSG:{layer.srid}</SRS>{own}{box}</FeatureType>\n"
     )
 
 

@@ -58,6 +58,11 @@ class View:
     def locking(self) -> bool:
         return self.settings.wfs_service_level == "complete"
 
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What types admit beside being read, in the words of 1.0.0 and 1.1.0."""
+        return (*(("Insert", "Update", "Delete") if self.transactional else ()), *(("Lock",) if self.locking else ()))
+
     def wants(self, section: str) -> bool:
         return self.sections is None or section in self.sections
 

@@ -71,6 +71,8 @@ def document(view: View) -> bytes:
     # An empty list is not valid.
     if view.wants("FeatureTypeList") and view.layers:
         parts.append("<wfs:FeatureTypeList>\n")
+        if old:
+            parts.append(_allowed(view.changes))
         parts += [_type(view, layer, extent) for layer, extent in view.layers]
         parts.append("</wfs:FeatureTypeList>\n")
     # In 1.1.0 the filters are mandatory whatever sections are asked for.
@@ -257,11 +259,19 @@ def _type(view: View, layer: Layer, extent: LonLat | None) -> str:
             f"<ows:UpperCorner>{corner(east, north)}</ows:UpperCorner></ows:WGS84BoundingBox>\n"
         )
     formats = "".join(f"<wfs:Format>{escape(item.names[0])}</wfs:Format>" for item in ALL)
+    # Layers that show procedures are read alone.
+    own = _allowed(()) if view.version == V11 and layer.id < 0 else ""
     return (
         f"<wfs:FeatureType>\n<wfs:Name>{view.prefix}:{layer.name}</wfs:Name>\n"
         f"{leaf('wfs:Title', layer.title or layer.name)}{leaf('wfs:Abstract', _abstract(layer))}"
-        f"{_keywords(layer.keywords)}{crs}<wfs:OutputFormats>{formats}</wfs:OutputFormats>\n{box}</wfs:FeatureType>\n"
+        f"{_keywords(layer.keywords)}{crs}{own}<wfs:OutputFormats>{formats}</wfs:OutputFormats>\n{box}</wfs:FeatureType>\n"
     )
+
+
+def _allowed(changes: Iterable[str]) -> str:
+    """What may be done with types, as 1.1.0 tells it (OGC 04-094 clause 13.3.3); QGIS edits only what says so."""
+    found = "".join(f"<wfs:Operation>{name}</wfs:Operation>" for name in (*changes, "Query", "GetGmlObject"))
+    return f"<wfs:Operations>{found}</wfs:Operations>\n"
 
 
 def _abstract(layer: Layer) -> str:

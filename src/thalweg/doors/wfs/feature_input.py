@@ -23,7 +23,7 @@ from thalweg.doors.wfs.versions import GML, GML32, V10, WFS1, WFS2, XSI
 from thalweg.encode.crs import CrsName
 from thalweg.encode.gml_input import GEOMETRY_ELEMENTS, read_geometry
 from thalweg.encode.xml_elements import local_name, namespace
-from thalweg.services.filter_crs import REFERENCE
+from thalweg.services.filter_crs import to_store
 
 _NIL: Final = f"{{{XSI}}}nil"
 _COLLECTIONS: Final = frozenset(
@@ -201,7 +201,11 @@ def typed(text: str, wanted: Field) -> Value:
 
 
 def geometry_of(element: etree._Element | None, layer: Layer, srs_name: CrsName | None, version: str) -> bytes | None:
-    """The geometry in a property's element, in the layer's CRS, x y. Raises InvalidValue."""
+    """The geometry in a property's element, in the layer's CRS, x y. Raises InvalidValue.
+
+    In 1.0.0 coordinates come x y whatever srsName says: the version knows no other order, and QGIS, which edits layers
+    of 2.0 by transactions of 1.0.0, puts the URN of 2.0 beside them.
+    """
     if element is None or is_nil(element) or len(element) == 0:
         return None
     holder = element[0]
@@ -211,7 +215,7 @@ def geometry_of(element: etree._Element | None, layer: Layer, srs_name: CrsName 
             parameter=layer.geometry_field,
         )
     try:
-        read = read_geometry(holder, layer.geometry_field, default=srs_name, authority_order=version != V10)
-        return REFERENCE.moved(read, layer.srid, layer.geometry_field).wkb
+        read = read_geometry(holder, layer.geometry_field, default=srs_name, always_xy=version == V10)
+        return to_store(read, layer, layer.geometry_field)
     except InvalidParameter as error:
         raise InvalidValue(error.message, parameter=layer.geometry_field) from None

@@ -156,6 +156,8 @@ def parse(request: Request, context: Context) -> tuple[Operation, str]:
                 pairs = kvp.pairs_of(request.query) + pairs
             return kvp.parse(pairs), ""
         body = document.strip().encode()
+    # Texts put together by hand begin with an empty line, before which XML allows no declaration.
+    body = body.lstrip(b" \t\r\n")
     settings = context.services.settings
     max_nodes = settings.max_xml_nodes
     if not context.may_somewhere(Action.EDIT):

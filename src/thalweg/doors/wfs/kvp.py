@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from lxml import etree
 
-from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter
+from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter, NotSupported
 from thalweg.doors.wfs import request as requests
 from thalweg.doors.wfs.errors import OperationNotSupported
 from thalweg.doors.wfs.names import MAX_QUERIES, bindings, groups, split, type_name
@@ -92,6 +92,8 @@ def pairs_of(query: bytes) -> tuple[tuple[str, str], ...]:
     if query.count(b"&") >= MAX_PARAMETERS:
         raise InvalidRequest(f"More than {MAX_PARAMETERS} parameters are given.", parameter="request")
     found = []
+    # Clients put a second question mark behind addresses that end with one.
+    query = query.lstrip(b"?")
     try:
         for part in query.split(b"&"):
             if part:
@@ -217,6 +219,8 @@ def _describe_feature_type(parameters: Parameters, version: str, _: object) -> D
 
 
 def _get_feature(parameters: Parameters, version: str, pairs: tuple[tuple[str, str], ...]) -> GetFeature:
+    if version == V20:
+        check_resolve(lambda name: parameters.get(name.lower()))
     return GetFeature(
         version,
         queries(parameters, version),
@@ -268,24 +272,54 @@ def lock_some(text: str) -> bool:
 
 
 def _get_property_value(parameters: Parameters, version: str, pairs: tuple[tuple[str, str], ...]) -> GetPropertyValue:
-    reference = parameters.get("valuereference")
-    if reference is None:
-        raise MissingParameter("valueReference")
-    if not reference.strip():
-        raise InvalidParameter("valueReference", "The parameter 'valueReference' is empty; it names a property.")
-    found = queries(parameters, version)
-    if len(found) != 1:
-        raise InvalidParameter("typeNames", "GetPropertyValue takes a single query.")
+    check_resolve(lambda name: parameters.get(name.lower()))
+    reference = checked_reference(parameters.get("valuereference"))
     return GetPropertyValue(
         version,
-        found[0],
-        reference.strip(),
+        single(queries(parameters, version)),
+        reference,
         result_type(parameters.get("resulttype")),
         count_of(parameters),
         _start_index(parameters),
         parameters.get("outputformat", "").strip(),
         pairs,
     )
+
+
+def checked_reference(text: str | None) -> str:
+    """``valueReference``, which has to be there. Raises MissingParameter, InvalidParameter."""
+    if text is None:
+        raise MissingParameter("valueReference")
+    if not text.strip():
+        raise InvalidParameter("valueReference", "The parameter 'valueReference' is empty; it names a property.")
+    return text.strip()
+
+
+def single(found: tuple[AnyQuery, ...]) -> AnyQuery:
+    """The only query. Raises InvalidParameter for several."""
+    if len(found) != 1:
+        raise InvalidParameter("typeNames", "GetPropertyValue takes a single query.")
+    return found[0]
+
+
+def check_resolve(value: Callable[[str], str | None]) -> None:
+    """Check ``resolve``, ``resolveDepth`` and ``resolveTimeout`` (OGC 09-025r2 clause 7.6.4).
+
+    Features hold no references to other resources, so that all there are is what is resolved, to any depth.
+
+    raises  InvalidParameter for what is no value of them; NotSupported for resources of other servers
+    """
+    resolve = (value("resolve") or "").strip().lower()
+    if resolve not in ("", "none", "local", "remote", "all"):
+        raise InvalidParameter("resolve", f"resolve is none or local, not '{resolve[:40]}'.")
+    if resolve in ("remote", "all"):
+        raise NotSupported("Resources of other servers are not resolved.", parameter="resolve")
+    depth = (value("resolveDepth") or "").strip()
+    if depth not in ("", "*"):
+        whole_number(depth, "resolveDepth")
+    timeout = (value("resolveTimeout") or "").strip()
+    if timeout:
+        whole_number(timeout, "resolveTimeout")
 
 
 def _lock_feature(parameters: Parameters, version: str, _: object) -> LockFeature:
@@ -398,7 +432,10 @@ def _namespace_11(parameters: Parameters) -> str:
 
 def _types(parameters: Parameters) -> tuple[tuple[TypeName, ...], ...]:
     """Types of each query. ``a,b`` are two queries, ``(a,b)`` is a join, and so is ``a,b`` with aliases."""
-    text = parameters.get("typenames") or parameters.get("typename") or ""
+    text, other = parameters.get("typenames") or "", parameters.get("typename") or ""
+    if text and other and text != other:
+        raise InvalidParameter("typeName", "'typeNames' and 'typeName' are given, and are not the same.")
+    text = text or other
     if not text.strip():
         return ()
     namespaces: dict[str | None, str] = {}

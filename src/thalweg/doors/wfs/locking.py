@@ -45,7 +45,7 @@ def lock_feature(asked: LockFeature, queries: Sequence[Query], context: Context)
     features = context.services.features
     layers = {layer.id: layer for layer in context.layers()}
     if asked.lock_id:
-        _check_may_hold(asked.lock_id, layers, context)
+        check_may_hold(asked.lock_id, context)
         future = features.reset_lock(
             asked.lock_id, None if asked.lock.expiry_s is None else _duration(asked.lock.expiry_s, context)
         )
@@ -66,9 +66,10 @@ def lock_feature(asked: LockFeature, queries: Sequence[Query], context: Context)
     return Deferred(future, finish)
 
 
-def _check_may_hold(lock_id: str, layers: Mapping[int, Layer], context: Context) -> None:
+def check_may_hold(lock_id: str, context: Context) -> None:
     """Whether the caller may change what a lock holds, as for getting it; one on what the caller may not read is
     unknown."""
+    layers = {layer.id: layer for layer in context.layers()}
     held = context.services.features.lock(lock_id)
     for layer_id in () if held is None else held.locked:
         if layer_id not in layers:

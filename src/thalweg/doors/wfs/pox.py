@@ -10,16 +10,19 @@ from typing import Final
 
 from lxml import etree
 
-from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter
+from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter, NotSupported
 from thalweg.doors.wfs import request as requests
 from thalweg.doors.wfs.errors import OperationNotSupported
 from thalweg.doors.wfs.kvp import (
+    check_resolve,
+    checked_reference,
     expiry,
     lock_some,
     operation_name,
     require_offered,
     result_type,
     section_names,
+    single,
     whole_number,
 )
 from thalweg.doors.wfs.names import MAX_NAMES, MAX_QUERIES, namespaces_of, type_name
@@ -44,6 +47,7 @@ from thalweg.doors.wfs.request import (
 )
 from thalweg.doors.wfs.versions import V11, V20, WFS1, WFS2, negotiate, negotiate_number, require_version
 from thalweg.encode.crs import CrsName, parse_crs
+from thalweg.encode.filters.fes import VERSIONS_KNOWN, is_version
 from thalweg.encode.xml_elements import child, children, local_name, namespace, required_text, text_of
 
 
@@ -116,9 +120,7 @@ def query(element: etree._Element, version: str) -> AnyQuery:
     if len(names) > MAX_NAMES:
         raise InvalidParameter("propertyName", f"{len(names):,} properties are named; at most {MAX_NAMES:,} may be.")
     aliases = tuple((element.get("aliases") or "").replace(",", " ").split())
-    version_text = (element.get("featureVersion") or "").strip()
-    if version_text.upper() not in ("", "ALL"):
-        raise OperationNotSupported("Former versions of features are not offered.", parameter="featureVersion")
+    feature_version((element.get("featureVersion") or "").strip())
     return Query(
         types,
         aliases,
@@ -128,6 +130,17 @@ def query(element: etree._Element, version: str) -> AnyQuery:
         srs_name(element),
         handle,
     )
+
+
+def feature_version(text: str) -> None:
+    """Check ``featureVersion``: there is one version of each feature, which is what most words ask for.
+
+    raises  InvalidParameter for what is no version; NotSupported for one before or after another
+    """
+    if not is_version(text):
+        raise InvalidParameter("featureVersion", f"'{text[:40]}' is no version: {VERSIONS_KNOWN}, a number or a time.")
+    if text.upper() in ("PREVIOUS", "NEXT"):
+        raise NotSupported("Former versions of features are not offered.", parameter="featureVersion")
 
 
 def _type_names(element: etree._Element) -> tuple[requests.TypeName, ...]:
@@ -226,6 +239,8 @@ def _describe_feature_type(root: etree._Element, version: str) -> DescribeFeatur
 
 
 def _get_feature(root: etree._Element, version: str) -> GetFeature:
+    if version == V20:
+        check_resolve(root.get)
     return GetFeature(
         version,
         queries(root, version),
@@ -249,18 +264,12 @@ def _lock(root: etree._Element, version: str) -> Lock:
 
 
 def _get_property_value(root: etree._Element, version: str) -> GetPropertyValue:
-    reference = root.get("valueReference")
-    if reference is None:
-        raise MissingParameter("valueReference")
-    if not reference.strip():
-        raise InvalidParameter("valueReference", "The attribute 'valueReference' is empty; it names a property.")
-    found = queries(root, version)
-    if len(found) != 1:
-        raise InvalidParameter("typeNames", "GetPropertyValue takes a single query.")
+    check_resolve(root.get)
+    reference = checked_reference(root.get("valueReference"))
     return GetPropertyValue(
         version,
-        found[0],
-        reference.strip(),
+        single(queries(root, version)),
+        reference,
         result_type(root.get("resultType")),
         _count(root),
         _start_index(root),

@@ -41,6 +41,7 @@ from thalweg.doors.wfs.feature_input import (
     read_feature,
     value_of,
 )
+from thalweg.doors.wfs.locking import check_may_hold
 from thalweg.doors.wfs.request import Condition, Transaction, TypeName
 from thalweg.doors.wfs.resolve import check_ids, parse_condition, plans
 from thalweg.doors.wfs.transaction_response import Done, response
@@ -78,7 +79,7 @@ def transaction(asked: Transaction, context: Context) -> Deferred | Response:
                 error.parameter = change.handle
             raise
     if not prepared:
-        return response([], asked.version)
+        return _give_up_lock(asked, context) if asked.lock_id else response([], asked.version)
 
     def finish(receipts: list[EditReceipt]) -> Response:
         done = [Done(item.handle, item.layer, receipt) for item, receipt in zip(prepared, receipts, strict=True)]
@@ -91,6 +92,21 @@ def transaction(asked: Transaction, context: Context) -> Deferred | Response:
         release=asked.release_all,
     )
     return Deferred(_in_words_of_transactions(future), finish)
+
+
+def _give_up_lock(asked: Transaction, context: Context) -> Deferred | Response:
+    """A transaction that changes nothing releases a lock (OGC 09-025r2 clause 15.2.3.1.2).
+
+    With SOME it releases what it changed: nothing.
+    """
+    check_may_hold(asked.lock_id, context)
+    if not asked.release_all:
+        return response([], asked.version)
+
+    def finish(_: None) -> Response:
+        return response([], asked.version)
+
+    return Deferred(context.services.features.release_lock(asked.lock_id), finish)
 
 
 def _in_words_of_transactions(future: Future[list[EditReceipt]]) -> Future[list[EditReceipt]]:

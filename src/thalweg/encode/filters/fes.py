@@ -43,7 +43,8 @@ from thalweg.domain.geometry import SpatialOperator
 from thalweg.domain.time import parse_instant
 from thalweg.encode.crs import CrsName
 from thalweg.encode.filters.references import parse_reference
-from thalweg.encode.gml_input import is_geometry, local, read_geometry
+from thalweg.encode.gml_input import is_geometry, read_geometry
+from thalweg.encode.xml_elements import local_name
 
 COMPARISONS: Final = {
     "PropertyIsEqualTo": ComparisonOperator.EQUAL,
@@ -97,6 +98,22 @@ def parse_fes(
     return _Parser(default, authority_order, parameter).filter(element)
 
 
+VERSIONS_KNOWN: Final = "FIRST, LAST, PREVIOUS, NEXT, ALL"
+
+
+def is_version(text: str) -> bool:
+    """Whether a text names a version of a feature (fes:VersionType), or is empty."""
+    if not text or text.upper() in VERSIONS_KNOWN.split(", "):
+        return True
+    if text.isascii() and text.isdigit():
+        return int(text[:20]) > 0
+    try:
+        parse_instant(text, "version")
+    except InvalidParameter:
+        return False
+    return True
+
+
 class _Parser:
     def __init__(self, default: CrsName | None, authority_order: bool, parameter: str) -> None:
         self._default = default
@@ -104,12 +121,12 @@ class _Parser:
         self._parameter = parameter
 
     def filter(self, element: _Element) -> Filter:
-        if local(element) != "Filter":
-            self._refuse(f"the element '{local(element)[:60]}' stands where Filter is expected")
+        if local_name(element) != "Filter":
+            self._refuse(f"the element '{local_name(element)[:60]}' stands where Filter is expected")
         if len(element) == 0:
             self._refuse("the Filter is empty")
-        if all(local(child) in _IDS for child in element):
-            return Ids(tuple(self._id(child) for child in element))
+        if all(local_name(child) in _IDS for child in element):
+            return Ids(tuple(found for child in element for found in self._id(child)))
         if len(element) != 1:
             self._refuse("a Filter holds one condition, or ids alone; put several conditions into And or Or")
         return self._condition(element[0], 1)
@@ -119,7 +136,7 @@ class _Parser:
     def _condition(self, element: _Element, depth: int) -> Filter:
         if depth > MAX_DEPTH:
             raise TooLarge(f"The filter is nested more than {MAX_DEPTH} deep.", parameter=self._parameter)
-        name = local(element)
+        name = local_name(element)
         if name in COMPARISONS:
             self._check_match_action(element)
             left, right = self._operands(element, depth)
@@ -147,7 +164,7 @@ class _Parser:
         if name in special:
             return special[name](element, depth)
         if name in _IDS:
-            return Ids((self._id(element),))
+            return Ids(self._id(element))
         self._refuse(f"the operator '{name[:60]}' is not known")
 
     def _conditions(self, element: _Element, depth: int) -> tuple[Filter, ...]:
@@ -171,7 +188,7 @@ class _Parser:
         operand: Expression | None = None
         bounds: dict[str, Expression] = {}
         for child in element:
-            name = local(child)
+            name = local_name(child)
             if name in ("LowerBoundary", "UpperBoundary"):
                 if len(child) == 1:
                     bounds[name] = self._expression(child[0], depth + 1)
@@ -186,16 +203,16 @@ class _Parser:
 
     def _null(self, element: _Element, depth: int) -> Filter:
         if len(element) != 1:
-            self._refuse(f"{local(element)} needs one property")
-        return IsNull(self._expression(element[0], depth + 1), local(element) == "PropertyIsNil")
+            self._refuse(f"{local_name(element)} needs one property")
+        return IsNull(self._expression(element[0], depth + 1), local_name(element) == "PropertyIsNil")
 
     def _spatial(self, element: _Element, depth: int) -> Filter:
-        name = local(element)
+        name = local_name(element)
         operands: list[Expression] = []
         distance: float | None = None
         units = ""
         for child in element:
-            if local(child) == "Distance":
+            if local_name(child) == "Distance":
                 units = child.get("uom") or child.get("units") or ""
                 distance = self._number(child)
             else:
@@ -210,21 +227,21 @@ class _Parser:
         return Spatial(SPATIAL[name], operands[0], operands[1], distance, units)
 
     def _spatial_operand(self, element: _Element, depth: int) -> Expression:
-        if local(element) in _REFERENCES:
+        if local_name(element) in _REFERENCES:
             return self._reference(element, may_be_empty=True)
         return self._expression(element, depth)
 
     def _temporal(self, element: _Element, depth: int) -> Filter:
         if len(element) != 2:
-            self._refuse(f"{local(element)} needs two operands")
+            self._refuse(f"{local_name(element)} needs two operands")
         left, right = (self._time(child, depth + 1) for child in element)
-        return Temporal(TEMPORAL[local(element)], left, right)
+        return Temporal(TEMPORAL[local_name(element)], left, right)
 
     def _time(self, element: _Element, depth: int) -> Expression | Period:
-        name = local(element)
+        name = local_name(element)
         if name == "Literal" and len(element) == 1:
             element = element[0]
-            name = local(element)
+            name = local_name(element)
         if name == "TimeInstant":
             instant = self._instant(element)
             if instant is None:
@@ -237,7 +254,7 @@ class _Parser:
     def _period(self, element: _Element) -> Period:
         ends: dict[str, Expression | None] = {}
         for child in element:
-            name = local(child)
+            name = local_name(child)
             if name in ("beginPosition", "endPosition"):
                 ends[name[:3]] = self._position(child)
             elif name in ("begin", "end"):
@@ -250,7 +267,7 @@ class _Parser:
 
     def _instant(self, element: _Element) -> Expression | None:
         for child in element:
-            if local(child) == "timePosition":
+            if local_name(child) == "timePosition":
                 return self._position(child)
         self._refuse("a TimeInstant has no timePosition")
 
@@ -268,13 +285,13 @@ class _Parser:
 
     def _operands(self, element: _Element, depth: int) -> tuple[Expression, Expression]:
         if len(element) != 2:
-            self._refuse(f"{local(element)} needs two operands, and has {len(element)}")
+            self._refuse(f"{local_name(element)} needs two operands, and has {len(element)}")
         return self._expression(element[0], depth + 1), self._expression(element[1], depth + 1)
 
     def _expression(self, element: _Element, depth: int) -> Expression:
         if depth > MAX_DEPTH:
             raise TooLarge(f"The filter is nested more than {MAX_DEPTH} deep.", parameter=self._parameter)
-        name = local(element)
+        name = local_name(element)
         if name in _REFERENCES:
             return self._reference(element)
         if name == "Literal":
@@ -308,15 +325,22 @@ class _Parser:
 
     # ---- small things ------------------------------------------------------------------------------------------
 
-    def _id(self, element: _Element) -> str:
-        wanted = _IDS[local(element)]
+    def _id(self, element: _Element) -> tuple[str, ...]:
+        """The id that an element names; none where it asks for a version that is not kept.
+
+        There is one version of each feature, which is the first, the last, all of them, the nearest to any time, and
+        what a number beyond those kept stands for. None comes before or after it (OGC 09-026r2 clause 7.11.2).
+        """
+        wanted = _IDS[local_name(element)]
         for name, value in element.attrib.items():
             if str(name).rpartition("}")[2] == wanted:
-                version = element.get("version", "LAST")
-                if version not in ("LAST", "ALL") or element.get("startDate") or element.get("endDate"):
-                    self._refuse("older versions of features are not given out; leave version and dates out")
-                return str(value).strip()
-        self._refuse(f"{local(element)} needs the attribute '{wanted}'")
+                version = element.get("version", "").strip()
+                if element.get("startDate") or element.get("endDate"):
+                    self._refuse("when versions of features were valid is not kept; leave startDate and endDate out")
+                if not is_version(version):
+                    self._refuse(f"'{version[:40]}' is no version of a feature: {VERSIONS_KNOWN}, a number or a time")
+                return () if version.upper() in ("PREVIOUS", "NEXT") else (str(value).strip(),)
+        self._refuse(f"{local_name(element)} needs the attribute '{wanted}'")
 
     def _check_match_action(self, element: _Element) -> None:
         """Properties have one value each, so that Any, All and One mean the same."""

@@ -10,8 +10,9 @@ from typing import Final
 
 from thalweg.domain.blocks import ValueKind
 from thalweg.domain.catalogue import AllowedValues, Term
-from thalweg.encode.sensorml.elements import MAX_DEPTH, MAX_ITEMS, Element, Reading, child, children, local
+from thalweg.encode.sensorml.elements import MAX_DEPTH, MAX_ITEMS, Element, Reading, child, children
 from thalweg.encode.sensorml.model import NO_UNIT, POSITION_DEFINITION, SensorOutput
+from thalweg.encode.xml_elements import local_name
 from thalweg.encode.xmltext import ncname
 
 KINDS: Final = {
@@ -46,7 +47,7 @@ def _leaves(reading: Reading, holder: Element, name: str, depth: int) -> Iterato
     if depth > MAX_DEPTH:
         raise reading.refuse(f"records are nested deeper than {MAX_DEPTH}.")
     for component in children(holder):
-        if local(component) in _SIMPLE:
+        if local_name(component) in _SIMPLE:
             yield _name(reading, component, name), component
         else:
             for part in children(component, *_HOLDERS):
@@ -66,7 +67,7 @@ def outputs(reading: Reading, process: Element) -> tuple[SensorOutput, ...]:
     found: list[SensorOutput] = []
     for output in reading.bounded(children(child(process, "outputs", "OutputList"), "output"), "outputs"):
         for name, component in leaves(reading, output, "outputs"):
-            kind = KINDS.get(local(component))
+            kind = KINDS.get(local_name(component))
             definition = reading.attribute(component, "definition")
             if kind is None or POSITION_DEFINITION.search(definition) or definition.endswith(":qualityIndex"):
                 continue
@@ -166,7 +167,7 @@ def _tokens(reading: Reading, allowed: Element | None) -> Iterator[str]:
     for part in children(allowed, *_LISTS):
         text = reading.text(part)
         # A list of SWE Common 1.0 separates by spaces: within a value, our writer puts no-break spaces.
-        listed = [text] if local(part) != "valueList" else [t.replace("\xa0", " ") for t in _SPACE.split(text)]
+        listed = [text] if local_name(part) != "valueList" else [t.replace("\xa0", " ") for t in _SPACE.split(text)]
         for token in listed:
             count += 1
             if count > MAX_ITEMS:

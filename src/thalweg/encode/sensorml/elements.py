@@ -15,6 +15,7 @@ from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter
 from thalweg.encode.sensorml.model import ParseCrs
+from thalweg.encode.xml_elements import local_name
 
 MAX_ITEMS: Final = 1_000
 """Most entries of one list of a description: keywords, terms, contacts, documents, events, outputs."""
@@ -49,7 +50,7 @@ class Reading:
         found = "".join(_texts(element)) if len(element) else element.text or ""
         if len(found) > MAX_TEXT_LENGTH:
             raise self.refuse(
-                f"the text of '{local(element)}' has {len(found)} characters; at most {MAX_TEXT_LENGTH} are kept."
+                f"the text of '{local_name(element)}' has {len(found)} characters; at most {MAX_TEXT_LENGTH} are kept."
             )
         return found.strip()
 
@@ -77,22 +78,11 @@ class Reading:
         return found
 
 
-def local(element: Element) -> str:
-    """The local name; empty for comments and processing instructions."""
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-def namespace(element: Element) -> str:
-    """The namespace, without braces."""
-    return element.tag[1:].partition("}")[0] if isinstance(element.tag, str) and element.tag[:1] == "{" else ""
-
-
 def children(element: Element | None, *names: str) -> Iterator[Element]:
     """Child elements of these local names, or all of them."""
     if element is not None:
         for child in element:
-            name = local(child)
-            if name and (not names or name in names):
+            if not names or local_name(child) in names:
                 yield child
 
 
@@ -121,7 +111,7 @@ def descendant(element: Element | None, *names: str) -> Element | None:
     """The first element of one of these names anywhere below."""
     if element is not None:
         for found in element.iterdescendants():
-            if local(found) in names:
+            if local_name(found) in names:
                 return found
     return None
 
@@ -134,9 +124,8 @@ def gml_id(element: Element | None) -> str:
 
 
 def _texts(element: Element) -> Iterator[str]:
-    """Character data below an element, comments left out."""
+    """Character data below an element; the parser has left comments out."""
     yield element.text or ""
     for part in element:
-        if isinstance(part.tag, str):
-            yield from _texts(part)
+        yield from _texts(part)
         yield part.tail or ""

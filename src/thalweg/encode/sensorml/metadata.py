@@ -7,8 +7,9 @@ from urllib.parse import unquote
 
 from thalweg.domain.catalogue import Contact, Document, HistoryEvent, Term
 from thalweg.encode.sensorml.components import leaves, terms, unit
-from thalweg.encode.sensorml.elements import Element, Reading, at, child, children, descendant, local
+from thalweg.encode.sensorml.elements import Element, Reading, at, child, children, descendant
 from thalweg.encode.sensorml.model import INTERFACES_GROUP
+from thalweg.encode.xml_elements import local_name
 
 
 def keywords(reading: Reading, process: Element) -> tuple[str, ...]:
@@ -99,7 +100,7 @@ def _contact_holders(process: Element) -> Iterator[Element]:
     """Each element that holds or refers to one party."""
     for element in children(process, "contact", "contacts"):
         members = list(at(element, "ContactList", "member")) + list(at(element, "ContactList", "contact"))
-        yield from members or ([element] if local(element) == "contact" else [])
+        yield from members or ([element] if local_name(element) == "contact" else [])
 
 
 def _link(reading: Reading, resource: Element | None) -> str:

@@ -14,16 +14,7 @@ from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, TooLarge
 from thalweg.encode.sensorml.components import outputs as read_outputs
-from thalweg.encode.sensorml.elements import (
-    GML_32,
-    Element,
-    Reading,
-    at,
-    child,
-    children,
-    local,
-    namespace,
-)
+from thalweg.encode.sensorml.elements import GML_32, Element, Reading, at, child, children
 from thalweg.encode.sensorml.model import (
     SENSORML_20,
     SENSORML_101,
@@ -36,6 +27,7 @@ from thalweg.encode.sensorml.model import (
 )
 from thalweg.encode.sensorml.writing import constraint_of, extent_text
 from thalweg.encode.sensorml.xmlwriter import DECLARATION, XmlWriter
+from thalweg.encode.xml_elements import local_name, namespace
 from thalweg.encode.xml_input import parse_document
 
 SWE: Final = {SENSORML_101: "http://www.opengis.net/swe/1.0.1", SENSORML_20: "http://www.opengis.net/swe/2.0"}
@@ -89,16 +81,16 @@ def restored(view: SensorView, form: str, write_outputs: Callable[[XmlWriter, Se
 
 
 def _process(root: Element) -> Element | None:
-    if local(root) != "SensorML":
+    if local_name(root) != "SensorML":
         return root
     from thalweg.encode.sensorml.reading import PROCESSES
 
-    return next((p for m in children(root, "member") for p in children(m) if local(p) in PROCESSES), None)
+    return next((p for m in children(root, "member") for p in children(m) if local_name(p) in PROCESSES), None)
 
 
 def _wrapped(root: Element) -> Element:
     """SensorML 1.0.1 asks for sml:SensorML and its version as the root."""
-    if local(root) == "SensorML":
+    if local_name(root) == "SensorML":
         root.set("version", "1.0.1")
         return root
     outer = etree.Element(f"{{{SENSORML_101}}}SensorML", nsmap={"sml": SENSORML_101})
@@ -112,7 +104,7 @@ def _insert(process: Element, new: Element, before: Collection[str] = (), after:
     """Put a child behind all of ``after``, or else before the first of ``before``, or else at the end."""
     place = len(process)
     for index, element in enumerate(process):
-        name = local(element)
+        name = local_name(element)
         if name and ((after and name not in after) or (before and name in before)):
             place = index
             break
@@ -190,7 +182,7 @@ def _essence(output: SensorOutput) -> tuple[object, ...]:
 
 def _set_period(outputs: Element, period: str, swe: str) -> None:
     """The allowed times of the first swe:Time of the outputs; a sensor without data keeps what it said."""
-    time = next((e for e in outputs.iterdescendants() if local(e) == "Time" and namespace(e) == swe), None)
+    time = next((e for e in outputs.iterdescendants() if local_name(e) == "Time" and namespace(e) == swe), None)
     if time is None or not period:
         return
     constraint = child(time, "constraint")

@@ -7,17 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from thalweg.domain.geometry import Geometry
-from thalweg.encode.sensorml.elements import (
-    Element,
-    Reading,
-    child,
-    children,
-    descendant,
-    gml_id,
-    local,
-    namespace,
-)
+from thalweg.encode.sensorml.elements import Element, Reading, child, children, descendant, gml_id
 from thalweg.encode.sensorml.model import CrsName
+from thalweg.encode.xml_elements import local_name, namespace
 
 MAX_POSITIONS: Final = 10_000
 """Most positions of a line."""
@@ -38,7 +30,7 @@ def place(reading: Reading, process: Element) -> tuple[Geometry | None, str]:
     """
     for holder in children(process, "location", "position"):
         for shape in children(holder):
-            match local(shape):
+            match local_name(shape):
                 case "Point" | "LineString":
                     return _gml(reading, shape), _place_name(reading, shape)
                 case "Position" | "Vector" | "DataRecord":
@@ -63,7 +55,7 @@ def _gml(reading: Reading, shape: Element) -> Geometry | None:
     positions: list[tuple[float, ...]] = []
     crs_text = reading.attribute(shape, "srsName")
     for part in children(shape, "pos", "posList", "coordinates", "coord", "pointProperty", "pointMember"):
-        name = local(part)
+        name = local_name(part)
         crs_text = reading.attribute(part, "srsName") or crs_text
         if name == "coordinates":
             positions.extend(_coordinates(reading, part))
@@ -79,7 +71,7 @@ def _gml(reading: Reading, shape: Element) -> Geometry | None:
         raise reading.refuse(f"its line has {len(positions)} positions; at most {MAX_POSITIONS} are read.")
     crs = reading.parse_crs(crs_text or _inherited_crs(reading, shape) or _DEFAULT_CRS, reading.parameter)
     turned = tuple(_turned(reading, position, crs) for position in positions)
-    if local(shape) == "Point":
+    if local_name(shape) == "Point":
         if len(turned) != 1:
             raise reading.refuse(f"its point has {len(turned)} positions.")
         return Geometry("Point", turned[0], crs.srid)
@@ -123,7 +115,7 @@ def _inherited_crs(reading: Reading, shape: Element) -> str:
 
 def _vector(reading: Reading, element: Element) -> Geometry | None:
     """The location of a swe:Position, or a swe:Vector itself; None unless both horizontal axes have a value."""
-    vector = element if local(element) == "Vector" else child(element, "location", "Vector")
+    vector = element if local_name(element) == "Vector" else child(element, "location", "Vector")
     if vector is None:
         vector = child(element, "field", "Vector")
     if vector is None:

@@ -12,17 +12,7 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.time import DAY_US, HOUR_US, MINUTE_US, SECOND_US, Duration, parse_duration
 from thalweg.encode.sensorml import metadata
 from thalweg.encode.sensorml.components import outputs
-from thalweg.encode.sensorml.elements import (
-    MAX_DOCUMENT_LENGTH,
-    Element,
-    Reading,
-    at,
-    child,
-    children,
-    gml_id,
-    local,
-    namespace,
-)
+from thalweg.encode.sensorml.elements import MAX_DOCUMENT_LENGTH, Element, Reading, at, child, children, gml_id
 from thalweg.encode.sensorml.model import (
     ACQUISITION,
     FEATURES_GROUP,
@@ -38,6 +28,7 @@ from thalweg.encode.sensorml.model import (
     same_term,
 )
 from thalweg.encode.sensorml.positions import place, place_name
+from thalweg.encode.xml_elements import local_name, namespace
 
 NAMESPACES: Final = {
     SENSORML_101: SENSORML_101,
@@ -123,7 +114,7 @@ def _find(reading: Reading, element: Element) -> tuple[Element, Element]:
     document: Element | None = None
     current = element
     for _ in range(8):
-        name = local(current)
+        name = local_name(current)
         if name in PROCESSES and namespace(current) in NAMESPACES:
             return (current if document is None else document), current
         if name not in _WRAPPERS:
@@ -132,13 +123,15 @@ def _find(reading: Reading, element: Element) -> tuple[Element, Element]:
             document = current
         candidates = list(children(current))
         if name == "SensorML":
-            candidates = [m for m in candidates if any(local(p) in PROCESSES for p in children(m))]
+            candidates = [m for m in candidates if any(local_name(p) in PROCESSES for p in children(m))]
         if not candidates:
             raise reading.refuse(f"the element '{name}' holds no sensor.")
-        current = next((c for c in candidates if local(c) in PROCESSES or local(c) in _WRAPPERS), candidates[0])
+        current = next(
+            (c for c in candidates if local_name(c) in PROCESSES or local_name(c) in _WRAPPERS), candidates[0]
+        )
     raise reading.refuse(
-        f"the element '{{{namespace(current)}}}{local(current)}' is not a process of SensorML 1.0.1 or 2.0, such as "
-        f"'{{{SENSORML_101}}}System' or '{{{SENSORML_20}}}PhysicalSystem'."
+        f"the element '{{{namespace(current)}}}{local_name(current)}' is not a process of SensorML 1.0.1 or 2.0, "
+        f"such as '{{{SENSORML_101}}}System' or '{{{SENSORML_20}}}PhysicalSystem'."
     )
 
 
