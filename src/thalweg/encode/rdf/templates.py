@@ -22,6 +22,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 from thalweg.domain.errors import ThalwegError
 from thalweg.domain.streams import MAX_IRI_LENGTH, MAX_MEMBER_BYTES, EventStream, Member
 from thalweg.encode.rdf import members as plain
+from thalweg.encode.rdf.lines import read_text
 from thalweg.encode.rdf.literals import date_time_us
 from thalweg.encode.rdf.members import BASE_IRI, Validate, apart, named_apart
 from thalweg.encode.rdf.read import IRI, Contexts, no_contexts, read_quads, to_n_triples
@@ -30,13 +31,18 @@ from thalweg.encode.rdf.vocabulary import RDF_TYPE, TREE_MEMBER, XSD_DATE_TIME, 
 
 MAX_BODY_BYTES: Final = 32 << 10
 """Longer bodies are seldom alike, and their templates take room."""
-MAX_TEMPLATES: Final = 128
+MAX_TEMPLATES: Final = 512
 MAX_SEEN: Final = 1024
 """Skeletons that came once; a template is made when they come again."""
 IDLE: Final = 64
 """After so many bodies in a row without a template, only every IDLE_STEP-th is looked at: cutting one takes a tenth of
 the time of reading it."""
 IDLE_STEP: Final = 16
+LEARN_AT_ONCE: Final = 64
+"""Templates that may be made one after the other. Making one takes the time of reading ten bodies, so from then on each
+has to be earned: by LEARN_HITS bodies that were read by template, or LEARN_BODIES that were not."""
+LEARN_HITS: Final = 32
+LEARN_BODIES: Final = 256
 TWIN_TRIES: Final = 8
 """Bodies of a template that are looked at for whether they differ in the member's IRI alone."""
 
@@ -196,6 +202,8 @@ class Templates:
         self._twins: dict[tuple[str, ...], _Twin] = {}
         self._before: dict[tuple[str, ...], tuple[_Template, bytes, int]] = {}
         self._idle = 0
+        self._credit = float(LEARN_AT_ONCE)
+        self._looked = 0
 
     def read(self, stream: EventStream, body: bytes, syntax: Syntax) -> Member | None:
         """The member of a body, None if it has to be read the plain way."""
@@ -207,6 +215,7 @@ class Templates:
                 return member
         if self._idle > IDLE:
             self._idle += 1
+            self._credit = min(LEARN_AT_ONCE, self._credit + 1 / LEARN_BODIES)
             if self._idle % IDLE_STEP:
                 return None
         cut = _cut(body)
@@ -220,12 +229,26 @@ class Templates:
             member = template.member(slots)
             if member is not None:
                 self._idle = 0
+                self._credit = min(LEARN_AT_ONCE, self._credit + 1 / LEARN_HITS)
                 self._look_for_twin(producer, template, body, pieces, slots)
                 return member
         elif key not in self._known:
             self._learn(key, stream, body, syntax, pieces, slots)
         self._idle += 1
         return None
+
+    def read_alike(self, stream: EventStream, body: bytes, syntax: Syntax) -> Member | None:
+        """``read`` for syntaxes that ``lines`` reads as quickly as a template does: only a twin is quicker, so but for
+        the first bodies, every IDLE_STEP-th is looked at for whether the producer's are twins."""
+        twin = self._twins.get((stream.version_of_path, stream.timestamp_path, stream.skolem_domain, syntax.name))
+        if twin is not None:
+            member = twin.member(_numbered(body))
+            if member is not None:
+                return member
+        self._looked += 1
+        if self._looked > IDLE and self._looked % IDLE_STEP:
+            return None
+        return self.read(stream, body, syntax)
 
     def _look_for_twin(
         self, producer: tuple[str, ...], template: _Template, body: bytes, pieces: list[bytes], slots: list[bytes]
@@ -260,6 +283,9 @@ class Templates:
                 self._seen.clear()
             self._seen[seen] = None
             return
+        if self._credit < 1:
+            return
+        self._credit -= 1
         self._idle = 0
         try:
             (expected,) = plain.members_of(stream, read_quads(body, syntax, BASE_IRI))
@@ -270,7 +296,8 @@ class Templates:
         if template is not None and template.member(slots) != expected:
             template = None
         if len(self._known) >= MAX_TEMPLATES:
-            self._known.clear()
+            for oldest in list(self._known)[:1]:
+                self._known.pop(oldest, None)
         self._known[key] = template
 
 
@@ -424,7 +451,8 @@ def read_members(
     if validate is None and not strict and not stream.create_versions and len(body) <= MAX_BODY_BYTES:
         syntax = syntax_of(media_type)
         if syntax in _SYNTAXES:
-            member = templates.read(stream, body, syntax)
+            read = templates.read_alike if syntax in (N_TRIPLES, N_QUADS) else templates.read
+            member = read(stream, body, syntax) or read_text(stream, body, syntax)
             if member is not None:
                 return [member]
     return plain.read_members(
