@@ -140,7 +140,7 @@ def _named_apart(text: bytes, iri: str, skolem_domain: str) -> bytes | None:
     names: dict[bytes, bytes] = {}
     parts = text.split(b"_:")
     for index in range(1, len(parts)):
-        label, space, rest = parts[index].partition(b" ")
+        label, _, rest = parts[index].partition(b" ")
         # It is the third term of a line, or the first one: a text has no line feed in it. Else it is part of a text.
         if rest.startswith(b".\n") or parts[index - 1].endswith(b"\n") or (index == 1 and not parts[0]):
             name = names.get(label)
