@@ -104,10 +104,12 @@ class _Twin:
     send them: for these, two comparisons are enough.
 
     parts    of the body between the places of the IRI, its labels numbered
+    raw      the same with the labels as they came: many writers number them anew in each document
     text     of the member, likewise, and with the digest at the places ``digests``
     """
 
     parts: list[bytes]
+    raw: list[bytes]
     text: list[bytes]
     iris: tuple[int, ...]
     digests: tuple[int, ...]
@@ -116,11 +118,8 @@ class _Twin:
     timestamp_us: int | None
 
     def member(self, body: bytes) -> Member | None:
-        """None if the body is no twin; ``body``: its labels numbered."""
-        begin = len(self.parts[0])
-        iri = body[begin : body.find(b">", begin)]
-        if not iri or body.split(iri) != self.parts:
-            return None
+        """None if the body is no twin."""
+        iri = self._iri_in(body, self.raw) or self._iri_in(_numbered(body), self.parts)
         if _PLAIN_IRI.fullmatch(iri) is None:
             return None
         name = iri.decode()
@@ -134,6 +133,13 @@ class _Twin:
         if len(joined) > MAX_MEMBER_BYTES or len(name) > MAX_IRI_LENGTH:
             return None
         return Member(name, self.version_of, joined, self.timestamp, self.timestamp_us)
+
+    @staticmethod
+    def _iri_in(body: bytes, parts: list[bytes]) -> bytes:
+        """What is between the parts; empty if the body is not made of them."""
+        begin = len(parts[0])
+        iri = body[begin : body.find(b">", begin)]
+        return iri if iri and body.split(iri) == parts else b""
 
 
 def _numbered(body: bytes) -> bytes:
@@ -154,10 +160,13 @@ def _numbered(body: bytes) -> bytes:
     return b"_:".join(parts)
 
 
-def _twin(template: _Template, body: bytes, pieces: list[bytes], slots: list[bytes], before: bytes) -> _Twin | None:
+def _twin(
+    template: _Template, body: bytes, raw: bytes, pieces: list[bytes], slots: list[bytes], before: bytes
+) -> _Twin | None:
     """For the bodies of a producer whose previous one is given; None if that differs in more than the IRI.
 
     body, before  their labels numbered
+    raw           the body as it came
     """
     if body.count(b"_:") != sum(slot[0] == 95 for slot in slots):
         # One of them is in a text or an IRI.
@@ -184,6 +193,7 @@ def _twin(template: _Template, body: bytes, pieces: list[bytes], slots: list[byt
     places = range(1, len(text), 2)
     return _Twin(
         parts,
+        raw.split(iri),
         text,
         tuple(index for index in places if text[index] == mark),
         tuple(index for index in places if text[index] != mark),
@@ -210,7 +220,7 @@ class Templates:
         producer = (stream.version_of_path, stream.timestamp_path, stream.skolem_domain, syntax.name)
         twin = self._twins.get(producer)
         if twin is not None:
-            member = twin.member(_numbered(body))
+            member = twin.member(body)
             if member is not None:
                 return member
         if self._idle > IDLE:
@@ -242,7 +252,7 @@ class Templates:
         the first bodies, every IDLE_STEP-th is looked at for whether the producer's are twins."""
         twin = self._twins.get((stream.version_of_path, stream.timestamp_path, stream.skolem_domain, syntax.name))
         if twin is not None:
-            member = twin.member(_numbered(body))
+            member = twin.member(body)
             if member is not None:
                 return member
         self._looked += 1
@@ -259,7 +269,7 @@ class Templates:
         elif tries >= TWIN_TRIES:
             return
         numbered = _numbered(body)
-        twin = _twin(template, numbered, pieces, slots, before) if before else None
+        twin = _twin(template, numbered, body, pieces, slots, before) if before else None
         if len(self._before) >= MAX_TEMPLATES:
             self._before.clear()
             self._twins.clear()
