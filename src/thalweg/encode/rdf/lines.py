@@ -52,9 +52,12 @@ def read_lines(stream: EventStream, body: bytes) -> Member | None:
     body  of any length, in N-Triples or in a syntax that has all of N-Triples in it
     """
     body = body.strip(b"\n") + b"\n"
-    if _TEXT.fullmatch(body) is None or b"\xef\xbf" in body:
+    if _TEXT.fullmatch(body) is None:
         return None
     if not body.isascii():
+        # The serialiser escapes U+FFFE and U+FFFF.
+        if b"\xef\xbf" in body:
+            return None
         try:
             body.decode()
         except UnicodeDecodeError:

@@ -73,11 +73,11 @@ class MemberReader:
             if not rows:
                 break
             after_id = rows[-1][0]
-            for row in rows:
-                found += self._codec.decode(query, stream_id, (row,))
-                size += len(found[-1].text)
-                if size >= MAX_MEMBERS_BYTES:
-                    break
+            decoded = self._codec.decode(query, stream_id, rows, MAX_MEMBERS_BYTES - size)
+            found += decoded
+            size += sum(len(member.text) for member in decoded)
+            if len(decoded) < len(rows):
+                break
         return found
 
     def member(self, stream_id: int, iri: str) -> StoredMember | None:
