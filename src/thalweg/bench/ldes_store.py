@@ -8,6 +8,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ from thalweg.bench import ldes
 from thalweg.bench.errors import BenchError
 from thalweg.domain.access import Principal, Role
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE
-from thalweg.domain.streams import EventStream, View
+from thalweg.domain.streams import EventStream
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.encode.rdf.administration import read_graph, read_view
 from thalweg.encode.rdf.members import read_members
@@ -49,14 +50,28 @@ def measure(folder: Path, count: int, file: Path | None, processes: int, say: Ca
         with source.open("wb") as out:
             for text in texts(file, count):
                 out.write(text + b"\n")
-        application = app.build(Settings(store=f"sqlite:///{store}", anonymous_role=Role.ADMIN))
-        try:
-            return _measured(application, source, store, count, processes, say)
-        finally:
-            application.close()
+        found: dict[str, Any] = {"members": count, "file_bytes": source.stat().st_size}
+        with _opened(store) as application:
+            _filled(application, source, count, processes, say, found)
+        # Closing has merged the write-ahead log.
+        found["bytes_per_member"] = store.stat().st_size / count
+        with _opened(store) as application:
+            _deleted(application, found)
+        kib = 1 if sys.platform == "darwin" else 1024
+        found["memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kib
+        return found
     finally:
         for leftover in folder.glob(f"{name}*"):
             leftover.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(store: Path) -> Iterator[app.Application]:
+    application = app.build(Settings(store=f"sqlite:///{store}", anonymous_role=Role.ADMIN))
+    try:
+        yield application
+    finally:
+        application.close()
 
 
 def texts(file: Path | None, count: int) -> Iterator[bytes]:
@@ -72,42 +87,53 @@ def texts(file: Path | None, count: int) -> Iterator[bytes]:
         yield member.text.replace(b"%d" % _NUMBER, b"%09d" % number)
 
 
-def _measured(
-    application: app.Application, source: Path, store: Path, count: int, processes: int, say: Callable[[str], None]
-) -> dict[str, Any]:
+def _filled(
+    application: app.Application, source: Path, count: int, processes: int, say: Callable[[str], None],
+    found: dict[str, Any],
+) -> None:  # fmt: skip
+    """Load, fill views, read pages."""
     streams = application.services.streams
     workspace_id = application.services.catalogue.workspace_id()
     stream, _ = streams.declare(workspace_id, ldes.STREAM_DOCUMENT.encode(), "text/turtle")
     work = StreamWork(application.store)
-    found: dict[str, Any] = {"members": count, "file_bytes": source.stat().st_size}
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), _cpu_s()
     loaded = load_members(streams, stream, bodies(source, media_type_of(source)), processes=processes)
     found["load_rate"] = count / (time.perf_counter() - begin)
+    found["load_cpu_us"] = (_cpu_s() - cpu) / count * 1e6
     if loaded.stored != count:
         raise BenchError(f"{loaded.stored:,} of {count:,} members were stored.")
     say(f"loaded {count:,} members: {found['load_rate']:,.0f}/s")
-    found["fill_rate"] = {}
+    found["fill_rate"], found["fill_cpu_us"] = {}, {}
     for kind, view_name in ldes.VIEWS.items():
         described = read_view(read_graph(ldes.view_document(kind).encode(), "text/turtle", "http://localhost/"))
         view = streams.create_view(stream, replace(described, page_size=NODE_MEMBERS))
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), _cpu_s()
         while work.fill():
             pass
         found["fill_rate"][view_name] = count / (time.perf_counter() - begin)
+        found["fill_cpu_us"][view_name] = (_cpu_s() - cpu) / count * 1e6
         if streams.view_states(stream)[view.id].members != count:
             raise BenchError(f"The view '{view_name}' does not hold all members.")
         say(f"filled '{view_name}': {found['fill_rate'][view_name]:,.0f} members/s")
     found["node_rate"] = {kind: _node_rate(application, stream, count, kind) for kind in NODE_TYPES}
     say("nodes: " + ", ".join(f"{rate:,.0f} members/s as {kind}" for kind, rate in found["node_rate"].items()))
-    found["bytes_per_member"] = _size(store, application) / count
-    found["delete_view_s"], found["delete_stream_s"] = {}, 0.0
-    views: list[View] = list(streams.views(stream).values())
-    for view in views:
-        found["delete_view_s"][view.name] = _timed(lambda view=view: streams.delete_view(stream, view.name), work)  # type: ignore[misc]
+
+
+def _deleted(application: app.Application, found: dict[str, Any]) -> None:
+    """Delete the views, then the stream."""
+    streams = application.services.streams
+    stream = streams.stream(application.services.catalogue.workspace_id(), ldes.STREAM)
+    work = StreamWork(application.store)
+    found["delete_view_s"] = {
+        name: _timed(lambda name=name: streams.delete_view(stream, name), work)  # type: ignore[misc]
+        for name in list(streams.views(stream))
+    }
     found["delete_stream_s"] = _timed(lambda: streams.delete_stream(stream), work)
-    kib = 1 if sys.platform == "darwin" else 1024
-    found["memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kib
-    return found
+
+
+def _cpu_s() -> float:
+    """Of this process and those it has waited for."""
+    return sum(os.times()[:4])
 
 
 def _timed(delete: Callable[[], object], work: StreamWork) -> float:
@@ -142,10 +168,3 @@ def _node_rate(application: app.Application, stream: EventStream, count: int, me
 
 def _length(response: Response) -> int:
     return len(response.body) if isinstance(response.body, bytes) else sum(map(len, response.body))
-
-
-def _size(store: Path, application: app.Application) -> int:
-    """Bytes on the disk, the write-ahead log merged."""
-    application.store.maintain()
-    log = store.with_name(store.name + "-wal")
-    return os.path.getsize(store) + (os.path.getsize(log) if log.exists() else 0)

@@ -313,6 +313,7 @@ def _stream(data: dict[str, Any]) -> Table:
     for seen in (phase["stream"] for phase in data["phases"]):
         rows.append(("members", f"{seen['members']:,}"))
         rows.append(("bulk load, members/s", f"{seen['load_rate']:,.0f}"))
+        rows.append(("processor time of it, µs a member", f"{seen['load_cpu_us']:.0f}"))
         rows += [(f"filling '{view}', members/s", f"{rate:,.0f}") for view, rate in seen["fill_rate"].items()]
         rows += [(f"pages as {kind}, members/s", f"{rate:,.0f}") for kind, rate in seen["node_rate"].items()]
         rows.append(("disk, bytes per member", f"{seen['bytes_per_member']:,.0f}"))
