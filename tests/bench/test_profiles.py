@@ -226,6 +226,28 @@ def test_fixed_rate(served: Target, tmp_path: Path) -> None:
     assert 20 <= total(found["phases"][0])["requests"] <= 75
 
 
+@pytest.mark.parametrize("actual", [False, True])
+def test_stream_store(tmp_path: Path, actual: bool) -> None:
+    words: list[str] = []
+    if actual:
+        lines = tmp_path / "two.nq"
+        blocks = [
+            f"# member {n}: http://ex.org/{n}\n<http://ex.org/{n}> <{ldes.VERSION_OF_PATH}> <http://ex.org/o> .\n"
+            f'<http://ex.org/{n}> <{ldes.TIMESTAMP_PATH}> "2021-01-06"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
+            for n in (1, 2)
+        ]
+        lines.write_text("\n".join(blocks))
+        words = ["--members", str(lines)]
+    found = run("ldes-store", tmp_path / "r.json", "--folder", str(tmp_path / "f"), "--requests", "600", *words)
+    seen = found["phases"][0]["stream"]
+    assert seen["members"] == 600
+    assert sorted(seen["fill_rate"]) == ["by-location", "by-time", "pagination"]
+    assert all(rate > 10 for rate in (seen["load_rate"], *seen["fill_rate"].values(), *seen["node_rate"].values()))
+    assert 20 < seen["bytes_per_member"] < 20_000
+    assert list((tmp_path / "f").iterdir()) == []
+    assert "filling 'by-time', members/s" in bench("report", str(tmp_path / "r.json")).output
+
+
 def test_handler_alone(folder: Path) -> None:
     found = run("sos-handler", folder / "r.json", "--folder", str(folder), "--scale", str(SCALE), "--requests", "50")
     (phase,) = found["phases"]

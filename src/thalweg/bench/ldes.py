@@ -26,6 +26,9 @@ from thalweg.bench.samples import Samples
 from thalweg.bench.targets import Target, ask
 
 STREAM: Final = "mobility-hindrances"
+TIMESTAMP_PATH: Final = "http://www.w3.org/ns/prov#generatedAtTime"
+VERSION_OF_PATH: Final = "http://purl.org/dc/terms/isVersionOf"
+CLASS: Final = "https://data.vlaanderen.be/ns/mobiliteit#Mobiliteitshinder"
 POLL_S: Final = 0.25
 FRAGMENTATION_TIMEOUT_S: Final = 600.0
 """Longest wait for a view after the last member; the study's plan ends after as much."""
@@ -40,7 +43,7 @@ _PREFIXES: Final = """@prefix ldes: <https://w3id.org/ldes#> .
 @prefix geo: <http://www.opengis.net/ont/geosparql#> .
 @prefix mob: <https://data.vlaanderen.be/ns/mobiliteit#> .
 """
-_STREAM: Final = f"""{_PREFIXES}
+STREAM_DOCUMENT: Final = f"""{_PREFIXES}
 </{STREAM}> a ldes:EventStream ; ldes:timestampPath prov:generatedAtTime ; ldes:versionOfPath dct:isVersionOf ;
   tree:shape [ a sh:NodeShape ; sh:targetClass mob:Mobiliteitshinder ] .
 """
@@ -56,7 +59,8 @@ VIEWS: Final = {"page": "pagination", "time": "by-time", "geospatial": "by-locat
 PAGE_SIZE: Final = 100
 
 
-def _view(kind: str) -> str:
+def view_document(kind: str) -> str:
+    """The description of a view: page, time or geospatial."""
     return (
         f"{_PREFIXES}\n</{STREAM}/{VIEWS[kind]}> tree:viewDescription [ tree:pageSize {PAGE_SIZE} ;\n"
         f"  tree:fragmentationStrategy {_STRATEGIES[kind]} ] .\n"
@@ -173,9 +177,9 @@ class Server:
                 "measured by its own URL: --target http://HOST:PORT."
             )
         self._ask("DELETE", f"/admin/api/v1/eventstreams/{STREAM}", good=(404,))
-        self._ask("POST", "/admin/api/v1/eventstreams", _STREAM)
+        self._ask("POST", "/admin/api/v1/eventstreams", STREAM_DOCUMENT)
         for kind in views:
-            self._ask("POST", f"/admin/api/v1/eventstreams/{STREAM}/views", _view(kind))
+            self._ask("POST", f"/admin/api/v1/eventstreams/{STREAM}/views", view_document(kind))
 
     def delete_view(self, kind: str) -> float:
         """Seconds it took."""

@@ -218,6 +218,10 @@ _ALL: Final = (
     _ldes("ldes-100k-time", "100,000 templated members by time", 100_000, ("time",)),
     _ldes("ldes-100k-geospatial", "100,000 templated members by place", 100_000, ("geospatial",)),
     _ldes("ldes-100k-both", "100,000 templated members by time and by place", 100_000, ("time", "geospatial")),
+    Profile(
+        "ldes-store", "ldes", "bulk load, filling of views, nodes and deleting, inside one process", "ldes-store",
+        Handler(100_000), "stream",
+    ),
     _ldes("ldes-1m", "1,000,000 templated members, both views", 1_000_000, ("time", "geospatial")),
 )  # fmt: skip
 

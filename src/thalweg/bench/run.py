@@ -90,6 +90,9 @@ def run(profile: Profile, options: RunOptions, result: Result, say: Say) -> None
         "load": {"form": type(load).__name__, **plain(asdict(load))}, "seed": options.work.seed,
         "context": context(), "target": {}, "data": {},
     }  # fmt: skip
+    if profile.workload == "ldes-store" and isinstance(load, Handler):
+        _stream_store(load, options, result, say)
+        return
     if isinstance(load, Handler):
         _handler(profile, load, options, result, say)
         return
@@ -480,6 +483,14 @@ def _members(profile: Profile, load: Count, target: Target, options: RunOptions,
     judge(phase)
     if extra["views_not_full"]:
         raise BenchError(f"Not all members reached {', '.join(extra['views_not_full'])} in time.")
+
+
+def _stream_store(load: Handler, options: RunOptions, result: Result, say: Say) -> None:
+    from thalweg.bench import ldes_store
+
+    result.data["target"] = {"name": "Thalweg, inside one process", "is_thalweg": True}
+    seen = ldes_store.measure(options.folder, load.requests, options.work.members, options.workers, say)
+    result.add({"label": "stream", "driver": "handler", "stream": seen, "operations": {}})
 
 
 def _handler(profile: Profile, load: Handler, options: RunOptions, result: Result, say: Say) -> None:

@@ -147,13 +147,12 @@ def _tiles(values: Iterator[str], zoom: int) -> tuple[Chain, ...]:
     for value in values:
         if value[0] == '"':
             found.update(dict.fromkeys(tiles(value[1:], zoom) or ()))
-    root = part("tile", ROOT_TILE)
-    return tuple((root, _tile(zoom, x, y)) for x, y in found)
+    return tuple([_tile(zoom, x, y) for x, y in found])
 
 
 @lru_cache(16_384)
-def _tile(zoom: int, x: int, y: int) -> str:
-    return part("tile", f"{zoom}/{x}/{y}")
+def _tile(zoom: int, x: int, y: int) -> Chain:
+    return part("tile", ROOT_TILE), part("tile", f"{zoom}/{x}/{y}")
 
 
 def _times(values: Iterator[str], granularity: Granularity) -> tuple[Chain, ...]:

@@ -145,6 +145,8 @@ def _separated(file: IO[bytes], name: str, done: _Done, first: bytes, number: in
         more = file.read(max(PIECE_BYTES, len(text)))
         text += more
         ended = not more
+        # Of the first block of a piece, for all of them: asking is a system call.
+        size = done()
         is_cut = ended and not text.endswith(b"\n")
         if is_cut:
             text += b"\n"
@@ -153,14 +155,15 @@ def _separated(file: IO[bytes], name: str, done: _Done, first: bytes, number: in
             block = text[begin + 1 : separator.start() + 1]
             if block:
                 _bound(len(block), name, number)
-                yield Body(block, MEDIA_TYPES[".nq"], name, number, done())
+                yield Body(block, MEDIA_TYPES[".nq"], name, number, size)
+                size = 0
             number += text.count(b"\n", begin + 1, separator.end() + 1)
             begin = separator.end()
         text = text[begin:]
         # The line feed in front is none of the block's.
         _bound(len(text) - 1, name, number)
     if len(text) > 1:
-        yield Body(text[1:-1] if is_cut else text[1:], MEDIA_TYPES[".nq"], name, number, done())
+        yield Body(text[1:-1] if is_cut else text[1:], MEDIA_TYPES[".nq"], name, number, size + done())
 
 
 def _graphs(file: IO[bytes], name: str, done: _Done, line: bytes, number: int) -> Iterator[Body]:

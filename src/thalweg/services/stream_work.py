@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from thalweg.domain.errors import DamagedData, StoreUnavailable
-from thalweg.domain.streams import Backlog, Placement, StreamStore, View
+from thalweg.domain.streams import Backlog, Placement, StoredMember, StreamStore, View
 from thalweg.domain.time import DAY_US
 
 POLL_S: Final = 0.1
@@ -52,6 +52,7 @@ class StreamWork:
         self._thread: threading.Thread | None = None
         self._rules: dict[tuple[int, int], tuple[View, Rule]] = {}
         self._damaged: set[tuple[int, int]] = set()
+        self._step: tuple[tuple[int, int, int], list[StoredMember]] | None = None
 
     # ------------------------------------------------------------ the thread
 
@@ -118,6 +119,12 @@ class StreamWork:
 
     def fill(self) -> bool:
         """Put members that wait into the buckets of their views, a step of each view in turn; whether more wait."""
+        try:
+            return self._fill_views()
+        finally:
+            self._step = None
+
+    def _fill_views(self) -> bool:
         stop_s = time.monotonic() + SLICE_S
         while not self._stop.is_set():
             waiting = [b for b in self._store.backlog() if (b.stream.id, b.view.id) not in self._damaged]
@@ -136,7 +143,7 @@ class StreamWork:
                 through = min(backlog.sequence, backlog.position + PLAIN_STEP_MEMBERS)
                 self._store.assign(stream_id, view.id, backlog.position, through, None).result()
                 return
-            members = self._store.members(stream_id, backlog.position, limit=STEP_MEMBERS)
+            members = self._members(stream_id, backlog.position, backlog.sequence)
             rule = self._rule(view)
             placements: list[Placement] = []
             places = 0
@@ -153,6 +160,17 @@ class StreamWork:
             # Left as it is until the next start: everything else goes on.
             self._damaged.add((stream_id, view.id))
             _log.error("view '%s' of '%s' is not filled: %s", view.name, backlog.stream.name, error.message)
+
+    def _members(self, stream_id: int, after: int, sequence: int) -> list[StoredMember]:
+        """Members of one step; read once for all views of a stream that are equally far.
+
+        sequence  of the stream's newest member
+        """
+        key = (stream_id, after, sequence)
+        known = self._step
+        if known is None or known[0] != key:
+            known = self._step = (key, self._store.members(stream_id, after, limit=STEP_MEMBERS))
+        return known[1]
 
     def _rule(self, view: View) -> Rule:
         key = (view.stream_id, view.id)

@@ -35,7 +35,7 @@ def tables(data: dict[str, Any]) -> Iterator[Table]:
     if form == "Mix":
         yield from _mix(data)
     elif form == "Handler":
-        yield _handler(data)
+        yield _stream(data) if data["study"] == "ldes" else _handler(data)
     elif form in ("Closed", "Open", "Count"):
         yield from _plain(data, form)
     yield from _cost(data)
@@ -331,6 +331,21 @@ def _handler(data: dict[str, Any]) -> Table:
         for s in (phase["handler"] for phase in data["phases"])
     )
     return Table("The door's own time, µs", ("request", "requests", "p50", "p99", "mean", "bytes"), rows)
+
+
+def _stream(data: dict[str, Any]) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for seen in (phase["stream"] for phase in data["phases"]):
+        rows.append(("members", f"{seen['members']:,}"))
+        rows.append(("bulk load, members/s", f"{seen['load_rate']:,.0f}"))
+        rows.append(("processor time of it, µs a member", f"{seen['load_cpu_us']:.0f}"))
+        rows += [(f"filling '{view}', members/s", f"{rate:,.0f}") for view, rate in seen["fill_rate"].items()]
+        rows += [(f"pages as {kind}, members/s", f"{rate:,.0f}") for kind, rate in seen["node_rate"].items()]
+        rows.append(("disk, bytes per member", f"{seen['bytes_per_member']:,.0f}"))
+        rows += [(f"deleting '{view}', s", f"{taken:.2f}") for view, taken in seen["delete_view_s"].items()]
+        rows.append(("deleting the stream, s", f"{seen['delete_stream_s']:.2f}"))
+        rows.append(("memory, MB", f"{seen['memory_bytes'] / 1e6:,.0f}"))
+    return Table("An event stream inside one process", ("what", "figure"), tuple(rows))
 
 
 # ---------------------------------------------------------------- both

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from pyoxigraph import Quad
@@ -47,9 +48,14 @@ def find_stream(request: Request, services: Services, name: str, action: Action 
 
     raises  NotFound for one that is not there or that the caller may not read; Unauthenticated, PermissionDenied
     """
+    key = (request.workspace, name, action)
+    known = _permitted.get(key)
+    if known is not None and known.holds(request, services):
+        return known.stream
     catalogue = seen(request, services)
     workspace_id = catalogue.workspace.id
-    stream = services.streams.streams(workspace_id).get(name)
+    streams = services.streams.streams(workspace_id)
+    stream = streams.get(name)
     if stream is None or not may(request.principal, Action.READ, resource(catalogue, stream)):
         # Who may not do it to any stream is told so, whether this one is there or not.
         if not may(request.principal, action, catalogue.resource) and not may_somewhere(
@@ -59,7 +65,36 @@ def find_stream(request: Request, services: Services, name: str, action: Action 
         raise NotFound("stream", f"There is no event stream '{name[:100]}'.")
     if action is not Action.READ:
         require(request.principal, action, resource(catalogue, stream))
+    if len(_permitted) >= MAX_PERMITTED:
+        _permitted.clear()
+    _permitted[key] = _Permitted(services.catalogue.of(request.workspace), streams, request.principal, stream)
     return stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Permitted:
+    """That a caller may do something to a stream, and what that was told from: it holds as long as these are the same
+    objects, which are made anew where anything about them changes."""
+
+    catalogue: Catalogue
+    streams: Mapping[str, EventStream]
+    principal: Principal
+    stream: EventStream
+
+    def holds(self, request: Request, services: Services) -> bool:
+        if request.principal is not self.principal:
+            return False
+        try:
+            if services.catalogue.of(request.workspace) is not self.catalogue:
+                return False
+        except NotFound:
+            return False
+        return services.streams.streams(self.catalogue.workspace.id) is self.streams
+
+
+MAX_PERMITTED: Final = 1_000
+_permitted: Final[dict[tuple[str, str, Action], _Permitted]] = {}
+"""Of each workspace, stream and action the last caller who was let through: producers come again and again."""
 
 
 def is_open(request: Request, services: Services, stream: EventStream) -> bool:

@@ -113,6 +113,27 @@ def read_quads(
     return quads
 
 
+def rewritten(body: bytes, syntax: Syntax) -> bytes | None:
+    """What ``to_n_triples`` gives of the quads of a Turtle or TriG document, without one of them becoming an object;
+    None if it has none, something is wrong with it, or an IRI is relative."""
+    body = body.removeprefix(_BOM)
+    # The shortest quad has more bytes than one.
+    if _RELATIVE.search(body) is not None or b"<<" in body or len(body) > MAX_QUADS:
+        return None
+    try:
+        quads = parse(
+            body,
+            format=syntax.rdf_format,
+            without_named_graphs=True,
+            rename_blank_nodes=True,
+            lenient=True,
+        )
+        text = serialize(quads, format=RdfFormat.N_TRIPLES)
+    except (SyntaxError, ValueError, OSError):
+        return None
+    return text if text and _LINES.fullmatch(text) is not None else None
+
+
 _ABSOLUTE: Final = (N_TRIPLES, N_QUADS)
 _TURTLES: Final = (TURTLE, TRIG)
 # An IRI without a scheme, or a "<" that begins none.

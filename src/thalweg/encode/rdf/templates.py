@@ -22,6 +22,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad
 from thalweg.domain.errors import ThalwegError
 from thalweg.domain.streams import MAX_IRI_LENGTH, MAX_MEMBER_BYTES, EventStream, Member
 from thalweg.encode.rdf import members as plain
+from thalweg.encode.rdf.lines import read_text
 from thalweg.encode.rdf.literals import date_time_us
 from thalweg.encode.rdf.members import BASE_IRI, Validate, apart, named_apart
 from thalweg.encode.rdf.read import IRI, Contexts, no_contexts, read_quads, to_n_triples
@@ -30,13 +31,18 @@ from thalweg.encode.rdf.vocabulary import RDF_TYPE, TREE_MEMBER, XSD_DATE_TIME, 
 
 MAX_BODY_BYTES: Final = 32 << 10
 """Longer bodies are seldom alike, and their templates take room."""
-MAX_TEMPLATES: Final = 128
+MAX_TEMPLATES: Final = 512
 MAX_SEEN: Final = 1024
 """Skeletons that came once; a template is made when they come again."""
 IDLE: Final = 64
 """After so many bodies in a row without a template, only every IDLE_STEP-th is looked at: cutting one takes a tenth of
 the time of reading it."""
 IDLE_STEP: Final = 16
+LEARN_AT_ONCE: Final = 64
+"""Templates that may be made one after the other. Making one takes the time of reading ten bodies, so from then on each
+has to be earned: by LEARN_HITS bodies that were read by template, or LEARN_BODIES that were not."""
+LEARN_HITS: Final = 32
+LEARN_BODIES: Final = 256
 TWIN_TRIES: Final = 8
 """Bodies of a template that are looked at for whether they differ in the member's IRI alone."""
 
@@ -98,10 +104,12 @@ class _Twin:
     send them: for these, two comparisons are enough.
 
     parts    of the body between the places of the IRI, its labels numbered
+    raw      the same with the labels as they came: many writers number them anew in each document
     text     of the member, likewise, and with the digest at the places ``digests``
     """
 
     parts: list[bytes]
+    raw: list[bytes]
     text: list[bytes]
     iris: tuple[int, ...]
     digests: tuple[int, ...]
@@ -110,11 +118,8 @@ class _Twin:
     timestamp_us: int | None
 
     def member(self, body: bytes) -> Member | None:
-        """None if the body is no twin; ``body``: its labels numbered."""
-        begin = len(self.parts[0])
-        iri = body[begin : body.find(b">", begin)]
-        if not iri or body.split(iri) != self.parts:
-            return None
+        """None if the body is no twin."""
+        iri = self._iri_in(body, self.raw) or self._iri_in(_numbered(body), self.parts)
         if _PLAIN_IRI.fullmatch(iri) is None:
             return None
         name = iri.decode()
@@ -128,6 +133,13 @@ class _Twin:
         if len(joined) > MAX_MEMBER_BYTES or len(name) > MAX_IRI_LENGTH:
             return None
         return Member(name, self.version_of, joined, self.timestamp, self.timestamp_us)
+
+    @staticmethod
+    def _iri_in(body: bytes, parts: list[bytes]) -> bytes:
+        """What is between the parts; empty if the body is not made of them."""
+        begin = len(parts[0])
+        iri = body[begin : body.find(b">", begin)]
+        return iri if iri and body.split(iri) == parts else b""
 
 
 def _numbered(body: bytes) -> bytes:
@@ -148,10 +160,13 @@ def _numbered(body: bytes) -> bytes:
     return b"_:".join(parts)
 
 
-def _twin(template: _Template, body: bytes, pieces: list[bytes], slots: list[bytes], before: bytes) -> _Twin | None:
+def _twin(
+    template: _Template, body: bytes, raw: bytes, pieces: list[bytes], slots: list[bytes], before: bytes
+) -> _Twin | None:
     """For the bodies of a producer whose previous one is given; None if that differs in more than the IRI.
 
     body, before  their labels numbered
+    raw           the body as it came
     """
     if body.count(b"_:") != sum(slot[0] == 95 for slot in slots):
         # One of them is in a text or an IRI.
@@ -178,6 +193,7 @@ def _twin(template: _Template, body: bytes, pieces: list[bytes], slots: list[byt
     places = range(1, len(text), 2)
     return _Twin(
         parts,
+        raw.split(iri),
         text,
         tuple(index for index in places if text[index] == mark),
         tuple(index for index in places if text[index] != mark),
@@ -196,17 +212,20 @@ class Templates:
         self._twins: dict[tuple[str, ...], _Twin] = {}
         self._before: dict[tuple[str, ...], tuple[_Template, bytes, int]] = {}
         self._idle = 0
+        self._credit = float(LEARN_AT_ONCE)
+        self._looked = 0
 
     def read(self, stream: EventStream, body: bytes, syntax: Syntax) -> Member | None:
         """The member of a body, None if it has to be read the plain way."""
         producer = (stream.version_of_path, stream.timestamp_path, stream.skolem_domain, syntax.name)
         twin = self._twins.get(producer)
         if twin is not None:
-            member = twin.member(_numbered(body))
+            member = twin.member(body)
             if member is not None:
                 return member
         if self._idle > IDLE:
             self._idle += 1
+            self._credit = min(LEARN_AT_ONCE, self._credit + 1 / LEARN_BODIES)
             if self._idle % IDLE_STEP:
                 return None
         cut = _cut(body)
@@ -220,12 +239,26 @@ class Templates:
             member = template.member(slots)
             if member is not None:
                 self._idle = 0
+                self._credit = min(LEARN_AT_ONCE, self._credit + 1 / LEARN_HITS)
                 self._look_for_twin(producer, template, body, pieces, slots)
                 return member
         elif key not in self._known:
             self._learn(key, stream, body, syntax, pieces, slots)
         self._idle += 1
         return None
+
+    def read_alike(self, stream: EventStream, body: bytes, syntax: Syntax) -> Member | None:
+        """``read`` for syntaxes that ``lines`` reads as quickly as a template does: only a twin is quicker, so but for
+        the first bodies, every IDLE_STEP-th is looked at for whether the producer's are twins."""
+        twin = self._twins.get((stream.version_of_path, stream.timestamp_path, stream.skolem_domain, syntax.name))
+        if twin is not None:
+            member = twin.member(body)
+            if member is not None:
+                return member
+        self._looked += 1
+        if self._looked > IDLE and self._looked % IDLE_STEP:
+            return None
+        return self.read(stream, body, syntax)
 
     def _look_for_twin(
         self, producer: tuple[str, ...], template: _Template, body: bytes, pieces: list[bytes], slots: list[bytes]
@@ -236,7 +269,7 @@ class Templates:
         elif tries >= TWIN_TRIES:
             return
         numbered = _numbered(body)
-        twin = _twin(template, numbered, pieces, slots, before) if before else None
+        twin = _twin(template, numbered, body, pieces, slots, before) if before else None
         if len(self._before) >= MAX_TEMPLATES:
             self._before.clear()
             self._twins.clear()
@@ -260,6 +293,9 @@ class Templates:
                 self._seen.clear()
             self._seen[seen] = None
             return
+        if self._credit < 1:
+            return
+        self._credit -= 1
         self._idle = 0
         try:
             (expected,) = plain.members_of(stream, read_quads(body, syntax, BASE_IRI))
@@ -270,7 +306,8 @@ class Templates:
         if template is not None and template.member(slots) != expected:
             template = None
         if len(self._known) >= MAX_TEMPLATES:
-            self._known.clear()
+            for oldest in list(self._known)[:1]:
+                self._known.pop(oldest, None)
         self._known[key] = template
 
 
@@ -424,7 +461,8 @@ def read_members(
     if validate is None and not strict and not stream.create_versions and len(body) <= MAX_BODY_BYTES:
         syntax = syntax_of(media_type)
         if syntax in _SYNTAXES:
-            member = templates.read(stream, body, syntax)
+            read = templates.read_alike if syntax in (N_TRIPLES, N_QUADS) else templates.read
+            member = read(stream, body, syntax) or read_text(stream, body, syntax)
             if member is not None:
                 return [member]
     return plain.read_members(

@@ -25,7 +25,7 @@ from thalweg.domain.streams import (
     View,
 )
 from thalweg.store.sqlite.audit import differences, record
-from thalweg.store.sqlite.connection import Readers
+from thalweg.store.sqlite.connection import Reader, Readers
 from thalweg.store.sqlite.entity_writes import drop_grants_on
 from thalweg.store.sqlite.stream_entities import stream_document, stream_of, view_document, view_of
 from thalweg.store.sqlite.writer import Transaction
@@ -100,11 +100,20 @@ class StreamCatalogue:
         self._picture = _Picture(-1, {}, {}, {})
 
     def _current(self) -> _Picture:
+        reader = self._readers.mine()
+        known = reader.known
+        found: _Picture | None = None if known is None else known.get("streams")
+        if found is None:
+            found = self._read(reader)
+            if known is not None:
+                known["streams"] = found
+        return found
+
+    def _read(self, reader: Reader) -> _Picture:
         picture = self._picture
-        if self._readers.rows(GENERATION)[0][0] == picture.generation:
+        if reader.rows(GENERATION)[0][0] == picture.generation:
             return picture
         with self._lock:
-            reader = self._readers.mine()
             with reader.snapshot():
                 generation = reader.rows(GENERATION)[0][0]
                 if generation == self._picture.generation:

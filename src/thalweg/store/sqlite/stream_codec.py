@@ -8,6 +8,7 @@ dictionary of the stream's own: 0.33 kB in place of 1.4 for a road works member 
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -69,11 +70,18 @@ class Codec:
 
     # -------------------------------------------------------------- reading
 
-    def decode(self, query: Query, stream_id: int, rows: Iterable[Row]) -> list[StoredMember]:
-        """Members of rows: id, at_us, dictionary, body. Raises DamagedData that names the member."""
+    def decode(
+        self, query: Query, stream_id: int, rows: Iterable[Row], max_bytes: float = math.inf
+    ) -> list[StoredMember]:
+        """Members of rows: id, at_us, dictionary, body.
+
+        max_bytes  texts of so many bytes end what is given, after at least one member
+        raises     DamagedData that names the member
+        """
         base = first_id(stream_id)
         found: list[StoredMember] = []
         version = -1
+        size = 0
         for member_id, at_us, used, body in rows:
             if used != version:
                 version, decompress = used, self._decompressor(query, stream_id, used).decompress
@@ -82,10 +90,13 @@ class Codec:
                 found.append(
                     StoredMember(member_id - base, iri.decode(), version_of.decode(), text, timestamp.decode(), at_us)
                 )
+                size += len(text)
             except (zstandard.ZstdError, ValueError) as error:
                 raise DamagedData(
                     f"Member {member_id - base} of stream {stream_id} is damaged: its checksum or form is wrong."
                 ) from error
+            if size >= max_bytes:
+                break
         return found
 
     # -------------------------------------------------------------- coders

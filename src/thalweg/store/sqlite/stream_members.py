@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Sequence
+from itertools import chain
 from typing import Final
+
+import apsw
 
 from thalweg.domain.errors import InvalidParameter, NotFound, TooLarge
 from thalweg.domain.streams import (
@@ -23,13 +26,19 @@ from thalweg.store.sqlite.stream_codec import Codec, Query, digest, first_id
 from thalweg.store.sqlite.writer import Transaction
 
 STATE: Final = """
-    SELECT is_closed, sequence, members, size_bytes, generation, fresh_keys FROM stream_state WHERE stream_id = ?"""
+    SELECT is_closed, sequence, members, size_bytes, generation, fresh_keys, uuid, dictionary FROM stream_state
+    WHERE stream_id = ?"""
 KEEP_STATE: Final = """
     UPDATE stream_state SET sequence = ?, members = ?, size_bytes = ?, generation = ?, fresh_keys = ?
     WHERE stream_id = ?"""
 KNOWN: Final = """
     SELECT sequence FROM member_key WHERE stream_id = ?1 AND level = 0 AND digest = ?2
     UNION ALL SELECT sequence FROM member_key WHERE stream_id = ?1 AND level = 1 AND digest = ?2"""
+KNOWN_OF: Final = """
+    SELECT k.sequence FROM carray(?1) d CROSS JOIN member_key k
+        ON k.stream_id = ?2 AND k.level = 0 AND k.digest = d.value
+    UNION ALL SELECT k.sequence FROM carray(?1) d CROSS JOIN member_key k
+        ON k.stream_id = ?2 AND k.level = 1 AND k.digest = d.value"""
 ADD_KEY: Final = "INSERT INTO member_key (stream_id, level, digest, sequence) VALUES (?, 0, ?, ?)"
 ADD_MEMBER: Final = "INSERT INTO member (id, at_us, dictionary, body) VALUES (?, ?, ?, ?)"
 MEMBER: Final = "SELECT id, at_us, dictionary, body FROM member WHERE id = ?"
@@ -38,10 +47,8 @@ MEMBERS: Final = """
 SOME: Final = """
     SELECT m.id, m.at_us, m.dictionary, m.body FROM json_each(?) AS wanted JOIN member m ON m.id = wanted.value
     ORDER BY wanted.key"""
-HANDLE: Final = "SELECT uuid, dictionary FROM stream_state WHERE stream_id = ?"
+UUID: Final = "SELECT uuid FROM stream_state WHERE stream_id = ?"
 
-HANDLE_S: Final = 1.0
-"""How long a process goes on with what it knows of a stream's dictionary; an older one is as good, just longer."""
 READ_ROWS: Final = 250
 """Rows read at once where members are read in order."""
 _NO_LINES: Final = re.compile(r'[\x00-\x20<>"{}|\\^`]')
@@ -49,12 +56,11 @@ MAX_TIMESTAMP: Final = 64
 
 
 class MemberReader:
-    """Reading of members, and what appending them needs to know before its transaction."""
+    """Reading of members."""
 
     def __init__(self, readers: Readers, codec: Codec) -> None:
         self._readers = readers
         self._codec = codec
-        self._handles: dict[int, tuple[float, str, int]] = {}
 
     def members(self, stream_id: int, after: int, limit: int) -> list[StoredMember]:
         query = self._readers.mine().rows
@@ -67,48 +73,18 @@ class MemberReader:
             if not rows:
                 break
             after_id = rows[-1][0]
-            for row in rows:
-                found += self._codec.decode(query, stream_id, (row,))
-                size += len(found[-1].text)
-                if size >= MAX_MEMBERS_BYTES:
-                    break
+            decoded = self._codec.decode(query, stream_id, rows, MAX_MEMBERS_BYTES - size)
+            found += decoded
+            size += sum(len(member.text) for member in decoded)
+            if len(decoded) < len(rows):
+                break
         return found
 
     def member(self, stream_id: int, iri: str) -> StoredMember | None:
         query = self._readers.mine().rows
-        if not query(HANDLE, (stream_id,)):
-            return None
-        uuid, _ = self._handle(stream_id)
-        return find(query, self._codec, stream_id, uuid, iri)
-
-    def prepare(self, stream_id: int, members: Sequence[Member]) -> Callable[[Transaction], Appended]:
-        """The work of storing members, checked and compressed. Raises NotFound, InvalidParameter, TooLarge."""
-        if len(members) > MAX_APPEND:
-            raise TooLarge(f"A request may bring at most {MAX_APPEND:,} members.", parameter="member")
-        for member in members:
-            check_member(member)
-        uuid, version = self._handle(stream_id)
-        bodies = self._codec.encode(self._readers.mine().rows, stream_id, version, members)
-        digests = [digest(uuid, member.iri) for member in members]
-        return lambda tx: append(tx, self._codec, stream_id, members, digests, version, bodies)
-
-    def forget(self, stream_id: int) -> None:
-        """Look at the stream's dictionary again before the next members."""
-        self._handles.pop(stream_id, None)
-
-    def _handle(self, stream_id: int) -> tuple[str, int]:
-        """UUID of a stream, and the dictionary that new members are compressed with."""
-        handle = self._handles.get(stream_id)
-        now_s = time.monotonic()
-        if handle is None or now_s - handle[0] > HANDLE_S:
-            rows = self._readers.rows(HANDLE, (stream_id,))
-            if not rows:
-                self._handles.pop(stream_id, None)
-                raise NotFound("stream", "The event stream is not there.")
-            if len(self._handles) > 10_000:
-                self._handles.clear()
-            handle = self._handles[stream_id] = (now_s, *rows[0])
-        return handle[1:]
+        for (uuid,) in query(UUID, (stream_id,)):
+            return find(query, self._codec, stream_id, uuid, iri)
+        return None
 
 
 def check_member(member: Member) -> None:
@@ -128,40 +104,56 @@ def check_member(member: Member) -> None:
         )
 
 
+def check_members(members: Sequence[Member]) -> None:
+    """That the members of one request can be kept. Raises InvalidParameter, TooLarge."""
+    if len(members) > MAX_APPEND:
+        raise TooLarge(f"A request may bring at most {MAX_APPEND:,} members.", parameter="member")
+    for member in members:
+        check_member(member)
+
+
 def append(
-    tx: Transaction,
-    codec: Codec,
-    stream_id: int,
-    members: Sequence[Member],
-    digests: Sequence[int],
-    version: int,
-    bodies: Sequence[bytes],
-) -> Appended:
-    """See ``StreamStore.append``. Nothing is written before all is judged."""
+    tx: Transaction, codec: Codec, stream_id: int, requests: Sequence[Sequence[Member]]
+) -> list[Appended | BaseException]:
+    """See ``StreamStore.append``, of several requests in their order. Nothing is written before all is judged.
+
+    Members are compressed here: the library lets go of the interpreter for it, so other threads work on meanwhile.
+    """
     rows = tx.rows(STATE, (stream_id,))
     if not rows:
-        raise NotFound("stream", "The event stream is not there.")
-    is_closed, sequence, count, size, generation, fresh = rows[0]
+        return [NotFound("stream", "The event stream is not there.") for _ in requests]
+    is_closed, sequence, count, size, generation, fresh, uuid, version = rows[0]
     if is_closed:
-        raise InvalidParameter("stream", "The event stream is closed: it takes no members any more.")
+        return [
+            InvalidParameter("stream", "The event stream is closed: it takes no members any more.") for _ in requests
+        ]
     base = first_id(stream_id)
-    sequences: list[int] = []
-    is_new: list[bool] = []
+    digests = [[digest(uuid, member.iri) for member in members] for members in requests]
+    known = _known(tx, codec, stream_id, digests, requests)
     keys: list[tuple[int, ...]] = []
-    stored: list[tuple[int, int | None, int, bytes]] = []
-    seen: dict[str, int] = {}
-    for member, key, body in zip(members, digests, bodies, strict=True):
-        known = seen.get(member.iri) or _known(tx, codec, stream_id, key, member.iri)
-        is_new.append(known is None)
-        if known is None:
-            sequence += 1
-            known = sequence
-            keys.append((stream_id, key, sequence))
-            stored.append((base + sequence, member.timestamp_us, version, body))
-            size += len(body)
-        seen[member.iri] = known
-        sequences.append(known)
-    if stored:
+    fresh_members: list[Member] = []
+    first = sequence + 1
+    appended: list[Appended | BaseException] = []
+    for members, own in zip(requests, digests, strict=True):
+        sequences: list[int] = []
+        is_new: list[bool] = []
+        for member, key in zip(members, own, strict=True):
+            found = known.get(member.iri)
+            is_new.append(found is None)
+            if found is None:
+                sequence += 1
+                found = known[member.iri] = sequence
+                keys.append((stream_id, key, sequence))
+                fresh_members.append(member)
+            sequences.append(found)
+        appended.append(Appended(tuple(sequences), tuple(is_new)))
+    if fresh_members:
+        bodies = codec.encode(tx.rows, stream_id, version, fresh_members)
+        stored = [
+            (base + number, member.timestamp_us, version, body)
+            for number, (member, body) in enumerate(zip(fresh_members, bodies, strict=True), first)
+        ]
+        size += sum(map(len, bodies))
         if len(stored) == 1:
             tx.rows(ADD_MEMBER, stored[0])
             tx.rows(ADD_KEY, keys[0])
@@ -170,16 +162,31 @@ def append(
             tx.many(ADD_KEY, sorted(keys))
         added = len(stored)
         tx.rows(KEEP_STATE, (sequence, count + added, size, generation + 1, fresh + added, stream_id))
-    return Appended(tuple(sequences), tuple(is_new))
+    return appended
 
 
-def _known(tx: Transaction, codec: Codec, stream_id: int, key: int, iri: str) -> int | None:
-    """Sequence of the member of that IRI, None if there is none."""
-    for (sequence,) in tx.rows(KNOWN, (stream_id, key)):
+def _known(
+    tx: Transaction,
+    codec: Codec,
+    stream_id: int,
+    digests: Sequence[Sequence[int]],
+    requests: Sequence[Sequence[Member]],
+) -> dict[str, int]:
+    """Sequences, by IRI, of the members that are there already."""
+    keys = list(chain.from_iterable(digests))
+    if not keys:
+        return {}
+    rows = tx.rows(KNOWN_OF, (apsw.carray(array("q", keys)), stream_id))
+    if not rows:
+        return {}
+    iris = {member.iri for members in requests for member in members}
+    known: dict[str, int] = {}
+    for (sequence,) in rows:
         (found,) = codec.decode(tx.rows, stream_id, tx.rows(MEMBER, (first_id(stream_id) + sequence,)))
-        if found.iri == iri:
-            return int(sequence)
-    return None
+        # Digests of others may be equal.
+        if found.iri in iris:
+            known[found.iri] = int(sequence)
+    return known
 
 
 def find(query: Query, codec: Codec, stream_id: int, uuid: str, iri: str) -> StoredMember | None:

@@ -31,7 +31,7 @@ from thalweg.store.sqlite.lease import Lease
 from thalweg.store.sqlite.stream_catalogue import StreamCatalogue, check_stream, check_view
 from thalweg.store.sqlite.stream_codec import Codec
 from thalweg.store.sqlite.stream_filling import assign
-from thalweg.store.sqlite.stream_members import MemberReader
+from thalweg.store.sqlite.stream_members import MemberReader, append, check_members
 from thalweg.store.sqlite.stream_nodes import read_node
 from thalweg.store.sqlite.stream_retention import retain_source, retain_view
 from thalweg.store.sqlite.writer import Transaction, Writer
@@ -129,10 +129,13 @@ class StreamCalls:
     # -------------------------------------------------------------- members and nodes
 
     def append(self, stream_id: int, members: Sequence[Member], *, by: Actor | str = "") -> Future[Appended]:
-        # Nothing is written before all is judged, so no savepoint is needed.
-        return _or_failed(
-            lambda: self._stream_writer.submit(self._members.prepare(stream_id, members), decides_first=True)
-        )
+        def checked() -> Future[Appended]:
+            check_members(members)
+            return self._stream_writer.submit_joined(
+                ("append", stream_id), members, lambda tx, requests: append(tx, self._codec, stream_id, requests)
+            )
+
+        return _or_failed(checked)
 
     def members(self, stream_id: int, after: int = 0, *, limit: int = MAX_MEMBERS) -> list[StoredMember]:
         return self._members.members(stream_id, after, min(limit, MAX_MEMBERS))
@@ -217,9 +220,7 @@ class StreamCalls:
         work = work or stream_tending.dictionary_wanted(self._stream_readers, self._codec, stream_id)
         if work is None:
             return Step(0, False)
-        step = self._stream_writer.submit(work).result()
-        self._members.forget(stream_id)
-        return step
+        return self._stream_writer.submit(work).result()
 
 
 def _or_failed(submit: Callable[[], Future[T]]) -> Future[T]:

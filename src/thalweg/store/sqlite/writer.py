@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from thalweg.store.sqlite.files import FileLock, Reserve, StoreFiles
 from thalweg.store.sqlite.repeated import RepeatedLog
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 MAX_QUEUE: Final = 4096
 """Requests waiting in one process; more are refused at once."""
@@ -72,15 +73,49 @@ _UPDATE_COMMIT: Final = "UPDATE counter SET value = ? WHERE name = 'commit'"
 _PROBE: Final = "UPDATE counter SET value = value + 1 WHERE name = 'reopened'"
 
 
+_Outcome = tuple[Future[Any], Any, BaseException | None]
+
+
 @dataclass(slots=True, eq=False)
 class _Request:
-    """One queued write. ``alone``: work gets the connection outside of any transaction, the lock held."""
+    """One queued write, or several that are done by one piece of work (``submit_joined``).
 
-    work: Callable[[Any], Any]
-    future: Future[Any]
+    alone   work gets the connection outside of any transaction, the lock held
+    future  of the write; of joined ones unused
+    joined  items that go to the work together, each with its future; None for a single write
+    key     of what may join
+    """
+
+    work: Callable[..., Any]
+    future: Future[Any] | None
     frees_space: bool
     decides_first: bool
     alone: bool
+    joined: list[tuple[Any, Future[Any]]] | None = None
+    key: Hashable = None
+
+    def begin(self) -> bool:
+        """Whether anybody still waits for it; from now on it cannot be cancelled."""
+        if self.joined is not None:
+            self.joined = [pair for pair in self.joined if pair[1].set_running_or_notify_cancel()]
+            return bool(self.joined)
+        return self.future is not None and self.future.set_running_or_notify_cancel()
+
+    def futures(self) -> list[Future[Any]]:
+        if self.joined is not None:
+            return [future for _, future in self.joined]
+        return [] if self.future is None else [self.future]
+
+    def run(self, argument: Any) -> list[_Outcome]:
+        """Do the work. Raises what a single write raises, or what makes all joined ones fail."""
+        if self.joined is not None:
+            results = self.work(argument, [item for item, _ in self.joined])
+            return [
+                (future, None, result) if isinstance(result, BaseException) else (future, result, None)
+                for (_, future), result in zip(self.joined, results, strict=True)
+            ]
+        value = self.work(argument)
+        return [] if self.future is None else [(self.future, value, None)]
 
 
 class _Promise(Future[Any]):
@@ -127,6 +162,7 @@ class Writer:
         self._lock_timeout_s = lock_timeout_s
         self._lock = FileLock(files.lock)
         self._queue: deque[_Request] = deque()
+        self._waiting = 0
         self._wake = threading.Condition()
         self._closing = False
         self._held_by = 0
@@ -152,26 +188,54 @@ class Writer:
         """
         return self._put(_Request(work, _Promise(self), frees_space, decides_first, alone=False))
 
+    def submit_joined(
+        self, key: Hashable, item: Item, work: Callable[[Transaction, list[Item]], Sequence[T | BaseException]]
+    ) -> Future[T]:
+        """Queue a write that is done together with those of the same key right before it, if these have not begun:
+        statements that all of them need are made once.
+
+        item  what this one brings
+        work  that of the first of them; gives for each item, in order, a result or a domain error. It decides first:
+              see ``submit``; what it raises, all of them get
+        """
+        promise = _Promise(self)
+        with self._wake:
+            last = self._queue[-1] if self._queue else None
+            if (
+                last is not None
+                and last.joined is not None
+                and last.key == key
+                and not self._closing
+                and len(last.joined) < self._max_batch
+                and self._waiting < self._max_queue
+            ):
+                last.joined.append((item, promise))
+                self._waiting += 1
+                return promise
+            return self._put(_Request(work, None, False, True, False, [(item, promise)], key))
+
     def submit_alone(self, work: Callable[[apsw.Connection], T]) -> Future[T]:
         """Queue work that needs the connection outside of a transaction while no process writes."""
         return self._put(_Request(work, _Promise(self), frees_space=False, decides_first=False, alone=True))
 
     def _put(self, request: _Request) -> Future[Any]:
+        (future,) = request.futures()
         with self._wake:
             if self._closing:
-                request.future.set_exception(StoreUnavailable("The store is closed."))
-            elif len(self._queue) >= self._max_queue:
-                request.future.set_exception(
+                future.set_exception(StoreUnavailable("The store is closed."))
+            elif self._waiting >= self._max_queue:
+                future.set_exception(
                     StoreUnavailable(f"{self._max_queue} writes are waiting already; try again later.")
                 )
             else:
                 self._queue.append(request)
+                self._waiting += 1
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._run, name="thalweg-writer", daemon=True)
                     self._thread.start()
                 elif self._held_by != threading.get_ident():
                     self._wake.notify()
-        return request.future
+        return future
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -202,7 +266,7 @@ class Writer:
     @property
     def queued(self) -> int:
         """Requests that wait."""
-        return len(self._queue)
+        return self._waiting
 
     @property
     def is_started(self) -> bool:
@@ -255,23 +319,28 @@ class Writer:
         with self._wake:
             waiting = list(self._queue)
             self._queue.clear()
+            self._waiting = 0
         for request in waiting:
-            if request.future.set_running_or_notify_cancel():
-                request.future.set_exception(error)
+            if request.begin():
+                for future in request.futures():
+                    future.set_exception(error)
 
     def _serve(self) -> list[_Outcome]:
         """Take a batch and run it; the lock is held."""
         batch: list[_Request] = []
         with self._wake:
             # What came in while the lock was waited for goes along.
-            while self._queue and len(batch) < self._max_batch:
+            taken = 0
+            while self._queue and taken < self._max_batch:
                 if self._queue[0].alone and batch:
                     break
                 request = self._queue.popleft()
-                if request.future.set_running_or_notify_cancel():
+                taken += len(request.futures())
+                if request.begin():
                     batch.append(request)
                     if request.alone:
                         break
+            self._waiting -= taken
         if not batch:
             return []
         try:
@@ -279,7 +348,7 @@ class Writer:
         except Exception as error:
             return _failed(batch, error)
         if batch[0].alone:
-            return [self._run_alone(connection, batch[0])]
+            return self._run_alone(connection, batch[0])
         try:
             return self._transact(connection, batch)
         except apsw.FullError as error:
@@ -320,7 +389,7 @@ class Writer:
                 cursor.execute("SAVEPOINT request")
             changes = connection.total_changes()
             try:
-                value = request.work(transaction)
+                outcomes += request.run(transaction)
             except LOST:
                 raise
             except Exception as error:
@@ -329,11 +398,9 @@ class Writer:
                 elif connection.total_changes() != changes:
                     raise _LateFailure from error
                 failure = domain_error(error)
-                outcomes.append((request.future, None, failure))
+                outcomes += [(future, None, failure) for future in request.futures()]
                 if not isinstance(failure, ThalwegError):
                     _log.exception("a write failed unexpectedly and was undone")
-            else:
-                outcomes.append((request.future, value, None))
             if savepoint:
                 cursor.execute("RELEASE request")
         if transaction.commit_used:
@@ -343,13 +410,13 @@ class Writer:
             self._help(connection)
         return outcomes
 
-    def _run_alone(self, connection: apsw.Connection, request: _Request) -> _Outcome:
+    def _run_alone(self, connection: apsw.Connection, request: _Request) -> list[_Outcome]:
         try:
-            return (request.future, request.work(connection), None)
+            return request.run(connection)
         except Exception as error:
             if isinstance(error, LOST):
                 self._give_up(error)
-            return (request.future, None, domain_error(error))
+            return _failed([request], error)
 
     # -------------------------------------------------------------- the connection
 
@@ -412,9 +479,6 @@ class Writer:
                 _log.exception("closing the writing connection failed")
 
 
-_Outcome = tuple[Future[Any], Any, BaseException | None]
-
-
 def _failed(batch: list[_Request], error: BaseException) -> list[_Outcome]:
     failure = domain_error(error)
-    return [(request.future, None, failure) for request in batch]
+    return [(future, None, failure) for request in batch for future in request.futures()]
