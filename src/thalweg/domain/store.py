@@ -38,6 +38,7 @@ from thalweg.domain.catalogue import (
 )
 from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
+from thalweg.domain.published import PublishedStore
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
 from thalweg.domain.time import ALL_TIME, Interval
@@ -407,7 +408,9 @@ class MaintenanceStore(Protocol):
         ...
 
 
-class Store(CatalogueStore, ObservationStore, FeatureStore, StreamStore, AccessStore, MaintenanceStore, Protocol):
+class Store(
+    CatalogueStore, ObservationStore, FeatureStore, StreamStore, PublishedStore, AccessStore, MaintenanceStore, Protocol
+):
     """All that a back end does."""
 
     def together(self) -> AbstractContextManager[None]:

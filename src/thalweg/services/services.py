@@ -12,6 +12,7 @@ from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
 from thalweg.services.features import FeatureService
 from thalweg.services.observe import Observe
+from thalweg.services.published import Published
 from thalweg.services.streams import Streams
 from thalweg.settings import Settings
 
@@ -25,13 +26,20 @@ class Services:
     access: Access
     features: FeatureService
     streams: Streams
+    published: Published
     settings: Settings
 
     @staticmethod
     def over(store: Store, settings: Settings) -> Services:
         streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
         return Services(
-            Observe(store), CatalogueService(store), Access(store, settings), FeatureService(store), streams, settings
+            Observe(store),
+            CatalogueService(store),
+            Access(store, settings),
+            FeatureService(store),
+            streams,
+            Published(store),
+            settings,
         )
 
 
