@@ -116,9 +116,9 @@ class History:
             self.store.load(self.station.workspace_id, item)
         else:
             self.store.insert(self.station.workspace_id, [item]).result(WAIT_S)
-        for key, given in rows.items():
+        for key, offered in rows.items():
             row = self.cells.setdefault(key, {})
-            for p, cell in given.items():
+            for p, cell in offered.items():
                 old = row.get(p)
                 if old is not None and (policy is OnDuplicate.SKIP or _same(old, cell)):
                     continue

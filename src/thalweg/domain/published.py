@@ -39,6 +39,7 @@ class Source:
     """What a stream is made of.
 
     target     id of the procedure, offering or layer
+    key        what it is known by: the identifier of a procedure or offering, the name of a layer
     page_size  members of a page, more only where one row has more; the same for all views, which share the pages
     newest     id of the newest track when the stream was made: of later ones every change is a member
     """
@@ -46,6 +47,7 @@ class Source:
     kind: SourceKind
     target: int
     page_size: int
+    key: str = ""
     newest: int = 0
 
 

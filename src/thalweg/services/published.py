@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from xxhash import xxh3_64_intdigest
 
 from thalweg.domain.errors import InvalidParameter, NotFound
-from thalweg.domain.published import GENERATED_AT, Mark, Part
+from thalweg.domain.published import GENERATED_AT, VERSION_OF, Mark, Part, Source, SourceKind
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import (
     GRANULARITIES,
@@ -42,17 +43,102 @@ MAX_LISTED: Final = 10_000
 """Pages and buckets that a node of a time view leads to; a finer granularity makes fewer."""
 MAX_FOLLOWED: Final = 64
 """Parts that are followed at once: where each stands is told in the id of every event."""
+DEFAULT_PUBLISHED_PAGE: Final = 250
+"""Members of a page where nothing else is said."""
+MEMBER_CLASSES: Final = {
+    SourceKind.PROCEDURE: f"{SOSA}Observation",
+    SourceKind.OFFERING: f"{SOSA}Observation",
+    SourceKind.LAYER: "http://www.opengis.net/ont/geosparql#Feature",
+}
+SHAPE: Final = (
+    "_:shape <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://www.w3.org/ns/shacl#NodeShape> .\n"
+    "_:shape <http://www.w3.org/ns/shacl#targetClass> <{target}> .\n"
+)
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._~-]+")
 _CURSOR: Final = re.compile(r"(\d{1,18}):(-?\d{1,19})\.(-?\d{1,19})\.(-?\d{1,19})\.(\d{1,18})\.(\d{1,9})", re.ASCII)
+
+
+def default_views(page_size: int, granularity: Granularity = Granularity.DAY) -> tuple[View, View]:
+    """The views of a published stream that asks for none: pages in a chain, and pages by time."""
+    by_time = TimeFragmentation(granularity, GENERATED_AT)
+    return View(0, 0, "by-page", (), page_size), View(0, 0, "by-time", (by_time,), page_size)
 
 
 class Published:
     """Use cases over one store. May be called from any thread.
 
-    ``shown`` is the workspace's catalogue as the caller may see it: of procedures that are not in it there are no parts.
+    ``shown`` is the workspace's catalogue as the caller may see it: procedures that are not in it have no parts.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    # ------------------------------------------------------------ sources
+
+    def source(self, workspace_id: int, kind: SourceKind, key: str, page_size: int) -> Source:
+        """What a stream is to be made of.
+
+        key      identifier, name or (of a procedure) assigned id; of a layer its name
+        raises   NotFound (parameter: the kind)
+        """
+        found: int | None = None
+        identifier = key
+        if kind is SourceKind.LAYER:
+            layer = self._store.layers(workspace_id).get(key)
+            found = None if layer is None else layer.id
+        else:
+            catalogue = self._store.catalogue(workspace_id)
+            entity = catalogue.procedure(key) if kind is SourceKind.PROCEDURE else catalogue.offering(key)
+            if entity is not None:
+                found, identifier = entity.id, entity.identifier
+        if not found:
+            raise NotFound(kind.value, f"There is no {kind.value} '{key[:100]}'.")
+        return Source(kind, found, page_size, identifier)
+
+    def description(
+        self,
+        workspace_id: int,
+        kind: SourceKind,
+        key: str,
+        *,
+        name: str = "",
+        page_size: int = DEFAULT_PUBLISHED_PAGE,
+        granularity: Granularity = Granularity.DAY,
+        public: bool = True,
+    ) -> tuple[EventStream, tuple[View, ...]]:
+        """A stream of a procedure, an offering or a layer, with a view of pages and one by time; not stored yet.
+
+        name    of the stream; empty: the source's name
+        raises  NotFound (parameter: the kind)
+        """
+        source = self.source(workspace_id, kind, key, page_size)
+        title = source.key
+        if not name:
+            catalogue = self._store.catalogue(workspace_id)
+            match kind:
+                case SourceKind.PROCEDURE:
+                    name = catalogue.procedures[source.target].name
+                case SourceKind.OFFERING:
+                    name = catalogue.offerings[source.target].name
+                case SourceKind.LAYER:
+                    name = source.key
+            name = _NOT_IN_NAMES.sub("_", name).strip("._~-") or kind.value
+        stream = EventStream(
+            0, "", workspace_id, name, GENERATED_AT, VERSION_OF, public=public, title=title, source=source,
+            shape=SHAPE.format(target=MEMBER_CLASSES[kind]), shape_class=MEMBER_CLASSES[kind],
+        )  # fmt: skip
+        return stream, default_views(page_size, granularity)
+
+    def described(
+        self, stream: EventStream, views: Sequence[View], kind: SourceKind, key: str
+    ) -> tuple[EventStream, tuple[View, ...]]:
+        """A stream that a document describes, with what it publishes, and its views or those it has by default.
+
+        raises  NotFound (parameter: the kind)
+        """
+        page_size = views[0].page_size if views else DEFAULT_PUBLISHED_PAGE
+        source = self.source(stream.workspace_id, kind, key, page_size)
+        return replace(stream, source=source), tuple(views) or default_views(page_size)
 
     # ------------------------------------------------------------ parts
 

@@ -31,14 +31,20 @@ class Services:
 
     @staticmethod
     def over(store: Store, settings: Settings) -> Services:
-        streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
+        published = Published(store)
+        streams = Streams(
+            store,
+            contexts=_contexts(settings.ldes_contexts),
+            strict=settings.ldes_strict_members,
+            published=published,
+        )
         return Services(
             Observe(store),
             CatalogueService(store),
             Access(store, settings),
             FeatureService(store),
             streams,
-            Published(store),
+            published,
             settings,
         )
 

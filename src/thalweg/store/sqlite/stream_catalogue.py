@@ -305,6 +305,8 @@ def put_stream(tx: Transaction, stream: EventStream, views: Sequence[View], by: 
     for view in views:
         _create_view(tx, replace(view, stream_id=stream_id), stream.workspace_id, stream.name, by)
     if created.source is not None:
+        # Nobody adds members to it but its source.
+        tx.rows(CLOSE, (1, stream_id))
         add_parts(tx, stream_id, created.source)
     return replace(created, id=stream_id)
 
