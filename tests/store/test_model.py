@@ -153,6 +153,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.stations: list[tuple[Station, int]] = [(fixed, 0), (fixed, 1), (mobile, 0)]
         self.model: list[Track] = [{}, {}, {}]
         self.logged = [0, 0, 0]
+        self.ends: list[int | None] = [None, None, None]
 
     def teardown(self) -> None:
         if hasattr(self, "backend"):
@@ -194,7 +195,11 @@ class StoreMachine(RuleBasedStateMachine):
         return made, [(k, c) for k, c in cells if c or mobile]
 
     def end_of(self, number: int) -> int | None:
-        return max((key[0] for key in self.model[number]), default=None)
+        """The greatest end that the track ever had: rows up to it are late, also where rows were deleted."""
+        ends = [key[0] for key in self.model[number]]
+        ends += [end for end in (self.ends[number],) if end is not None]
+        self.ends[number] = max(ends, default=None)
+        return self.ends[number]
 
     def expect(
         self, number: int, cells: list[tuple[Key, dict[int, tuple[Any, int]]]], policy: OnDuplicate
@@ -314,6 +319,7 @@ class StoreMachine(RuleBasedStateMachine):
         rows, cells = self.build(data, number)
         track = self.model[number]
         gone = {key: row for key, row in track.items() if key[0] in interval}
+        self.end_of(number)
         (found,) = self.store.insert(
             station.workspace_id,
             [insertion(station, rows, place=place, on_duplicate=SKIP, replace=interval)],
@@ -363,6 +369,7 @@ class StoreMachine(RuleBasedStateMachine):
             WAIT_S
         )
         assert deleted == len(hit)
+        self.end_of(number)
         for key, p in hit:
             del track[key].cells[p]
         for key in [key for key, row in track.items() if key[0] in interval and not row.cells]:

@@ -12,10 +12,13 @@ import click
 from thalweg.cli.options import actor_of_command, with_settings
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE
 from thalweg.domain.errors import InvalidParameter, NotFound
+from thalweg.domain.published import SourceKind
+from thalweg.domain.streams import Granularity
 from thalweg.settings import Settings
 
 if TYPE_CHECKING:
     from thalweg.domain.store import Store
+    from thalweg.services.services import Services
     from thalweg.services.streams import Streams
 
 MAX_DOCUMENT_BYTES: Final = 4 << 20
@@ -33,6 +36,13 @@ def opened(settings: Settings, *, create: bool = False) -> Iterator[tuple[Store,
         yield store, app.streams_of(store, settings)
     finally:
         store.close()
+
+
+def app_services(store: Store, settings: Settings) -> Services:
+    """All use cases over a store."""
+    from thalweg.services.services import Services
+
+    return Services.over(store, settings)
 
 
 def workspace_id(store: Store, name: str) -> int:
@@ -78,6 +88,13 @@ def list_streams(workspace: str, settings: Settings) -> None:
             state = streams.state(item)
             notes = ", ".join(note for note in ("closed" * item.is_closed, "" if item.public else "not public") if note)
             rows.append((item.name, "", f"{state.members:,}", "", notes))
+            if item.source is not None:
+                notes = ", ".join(filter(None, (f"publishes {item.source.kind.value} {item.source.key}", notes)))
+                notes = notes.removesuffix(", closed")
+                count = sum(part.members for part in store.parts(item.id).values())
+                rows[-1] = (item.name, "", f"{count:,}", "", notes)
+                rows += [("", view.name, "", "", "") for view in streams.views(item).values()]
+                continue
             views = streams.view_states(item)
             for view in streams.views(item).values():
                 found = views.get(view.id)
@@ -107,6 +124,54 @@ def create(file: Path, private: bool, workspace: str, settings: Settings) -> Non
         made, is_new = streams.declare(workspace_number, content, media_type, public=not private, by=by)
         views = ", ".join(streams.views(made)) or "none"
     click.echo(f"{made.name}: {'created' if is_new else 'was there'}; views: {views}")
+
+
+@stream.command()
+@click.argument("kind", type=click.Choice([kind.value for kind in SourceKind]))
+@click.argument("source")
+@click.option("--name", default="", metavar="NAME", help="Name of the stream.  [default: the source's]")
+@click.option(
+    "--page-size", default=250, show_default=True, type=click.IntRange(1, 10_000), help="Members of a page, at most."
+)
+@click.option(
+    "--granularity",
+    default="day",
+    show_default=True,
+    type=click.Choice([item.value for item in Granularity]),
+    help="How deep the view by time goes.",
+)
+@click.option("--private", is_flag=True, help="For those alone who hold a role for it, its workspace or the server.")
+@_workspace
+@with_settings()
+def publish(
+    kind: str,
+    source: str,
+    name: str,
+    page_size: int,
+    granularity: str,
+    private: bool,
+    workspace: str,
+    settings: Settings,
+) -> None:
+    """Publish what is stored as an event stream, without a copy of it.
+
+    SOURCE is the identifier or name of a procedure or an offering, whose observations become members, or the name of
+    a layer, of whose features each version does. What is there now comes first, then every later row, correction and
+    deletion. The stream gets the views by-page and by-time; "thalweg stream delete" ends it and leaves the data.
+    """
+    with opened(settings) as (store, streams):
+        services = app_services(store, settings)
+        stream_made, views = services.published.description(
+            workspace_id(store, workspace),
+            SourceKind(kind),
+            source,
+            name=name,
+            page_size=page_size,
+            granularity=Granularity(granularity),
+            public=not private,
+        )
+        made = streams.create_stream(stream_made, views, by=actor_of_command("stream publish"))
+    click.echo(f"{made.name}: publishes the {kind} {source}; views: {', '.join(view.name for view in views)}")
 
 
 @stream.command()

@@ -119,7 +119,7 @@ class ChangeKind(StrEnum):
     """Why a change log entry exists."""
 
     LATE = "late"
-    """new rows or cells at or before the track's end of that moment"""
+    """new rows or cells at or before the greatest end that the track has had until then"""
     CORRECTION = "correction"
     DELETION = "deletion"
 
@@ -129,7 +129,7 @@ class Change:
     """One entry of a track's change log, written in the transaction of the change.
 
     sequence  1, 2, 3 … per track, in order of commitment
-    at_us     when it was committed
+    at_us     when it was committed, made to rise from entry to entry of a track
     by        the principal's name, empty where none was known
     before    the cells as they were, empty for LATE; after: as they are since, empty for DELETION
     """

@@ -38,6 +38,7 @@ from thalweg.domain.catalogue import (
 )
 from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
+from thalweg.domain.published import PublishedStore
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
 from thalweg.domain.tables import TableStore
@@ -414,7 +415,15 @@ class MaintenanceStore(Protocol):
 
 
 class Store(
-    CatalogueStore, ObservationStore, FeatureStore, TableStore, StreamStore, AccessStore, MaintenanceStore, Protocol
+    CatalogueStore,
+    ObservationStore,
+    FeatureStore,
+    TableStore,
+    StreamStore,
+    PublishedStore,
+    AccessStore,
+    MaintenanceStore,
+    Protocol,
 ):
     """All that a back end does."""
 

@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeAlias
 
 from thalweg.domain.access import Actor
 from thalweg.domain.errors import NotFound
+from thalweg.domain.published import Source
 from thalweg.domain.time import DAY_US, parse_duration
 
 DEFAULT_PAGE_SIZE: Final = 100
@@ -191,6 +192,7 @@ class EventStream:
     is_closed          takes no members any more
     public             False: for those alone who hold a role
     generation         raised by each change of the stream's or its views' description
+    source             what it publishes that is stored already; None: it has members of its own
     """
 
     id: int
@@ -211,6 +213,7 @@ class EventStream:
     title: str = ""
     created_us: int = 0
     generation: int = 0
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
 from thalweg.services.features import FeatureService
 from thalweg.services.observe import Observe
+from thalweg.services.published import Published
 from thalweg.services.streams import Streams
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
@@ -28,12 +29,19 @@ class Services:
     features: FeatureService
     tables: TableService
     streams: Streams
+    published: Published
     settings: Settings
 
     @staticmethod
     def over(store: Store, settings: Settings, tries: Tries | None = None) -> Services:
         """tries: where failed sign-ins are counted; else in this process alone"""
-        streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
+        published = Published(store)
+        streams = Streams(
+            store,
+            contexts=_contexts(settings.ldes_contexts),
+            strict=settings.ldes_strict_members,
+            published=published,
+        )
         return Services(
             Observe(store),
             CatalogueService(store),
@@ -41,6 +49,7 @@ class Services:
             FeatureService(store),
             TableService(store),
             streams,
+            published,
             settings,
         )
 

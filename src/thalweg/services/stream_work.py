@@ -10,11 +10,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from thalweg.domain.errors import DamagedData, StoreUnavailable
-from thalweg.domain.streams import Backlog, Placement, StoredMember, StreamStore, View
+from thalweg.domain.streams import Backlog, Placement, StoredMember, View
 from thalweg.domain.time import DAY_US
+from thalweg.services.published_work import PublishedWork
+
+if TYPE_CHECKING:
+    from thalweg.domain.store import Store
 
 POLL_S: Final = 0.1
 """How often the process with the lease looks for members that came; IDLE_POLL_S: the others for the lease. A view is
@@ -41,7 +45,7 @@ Rule = Callable[[bytes], "tuple[tuple[str, ...], ...]"]
 class StreamWork:
     """The background work of one process. ``round`` may be called from any thread, one at a time."""
 
-    def __init__(self, store: StreamStore, *, retention_s: float = 60.0, grace_us: int = GRACE_US) -> None:
+    def __init__(self, store: Store, *, retention_s: float = 60.0, grace_us: int = GRACE_US) -> None:
         """retention_s  how often retention is applied; grace_us  see ``StreamStore.retain``"""
         self._store = store
         self._retention_s = retention_s
@@ -50,6 +54,7 @@ class StreamWork:
         self._tended_s = 0.0
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._published = PublishedWork(store)
         self._rules: dict[tuple[int, int], tuple[View, Rule]] = {}
         self._damaged: set[tuple[int, int]] = set()
         self._step: tuple[tuple[int, int, int], list[StoredMember]] | None = None
@@ -89,7 +94,7 @@ class StreamWork:
 
         raises  StoreUnavailable
         """
-        more = self.fill()
+        more = self.fill() | self._published.round()
         now_s = time.monotonic()
         if now_s - self._tended_s >= TEND_S:
             more |= self.tend()
@@ -108,7 +113,7 @@ class StreamWork:
         """Do all there is to do, for commands and tests."""
         while True:
             now = time.time_ns() // 1000 if now_us is None else now_us
-            more = self.fill()
+            more = self.fill() | self._published.round(everything=True)
             more |= self.tend()
             more |= self.retain(now)
             more |= self.clean(now)
@@ -236,7 +241,7 @@ def _make_rule(view: View) -> Rule:
     return rule(view)
 
 
-def finish_streams(store: StreamStore) -> bool:
+def finish_streams(store: Store) -> bool:
     """Do all background work that waits, for commands that end at once; False if another process has it in hand."""
     if not store.hold_stream_work():
         return False

@@ -29,6 +29,7 @@ from thalweg.domain.tree import canonical
 
 if TYPE_CHECKING:
     from thalweg.encode.rdf.shapes import Validator
+    from thalweg.services.published import Published
 
 T = TypeVar("T")
 
@@ -51,10 +52,18 @@ class Streams:
     """
 
     def __init__(
-        self, store: StreamStore, *, contexts: Callable[[str], Any] = no_contexts, strict: bool = False
+        self,
+        store: StreamStore,
+        *,
+        contexts: Callable[[str], Any] = no_contexts,
+        strict: bool = False,
+        published: Published | None = None,
     ) -> None:
-        """contexts, strict  how bodies are read: see ``encode.rdf.members.read_members``"""
+        """contexts, strict  how bodies are read: see ``encode.rdf.members.read_members``
+        published        finds what descriptions in files publish
+        """
         self._store = store
+        self._published = published
         self.contexts = contexts
         self.strict = strict
         self._validators: dict[int, tuple[str, Validator | None]] = {}
@@ -128,6 +137,7 @@ class Streams:
         """
         from thalweg.encode.rdf.templates import read_members
 
+        _refuse_published(stream)
         members = read_members(
             stream,
             body,
@@ -164,6 +174,7 @@ class Streams:
 
     def append(self, stream: EventStream, members: Sequence[Member], *, by: Actor | str = "") -> Future[Appended]:
         """Store members that have been read, all or none; see ``StreamStore.append``."""
+        _refuse_published(stream)
         return self._store.append(stream.id, members, by=by)
 
     def tend(self, stream: EventStream) -> None:
@@ -262,8 +273,13 @@ class Streams:
         wanted = replace(described.stream, workspace_id=workspace_id, public=public)
         stored = self._store.streams(workspace_id).get(wanted.name)
         if stored is None:
+            views = described.views
+            if described.publishes is not None:
+                if self._published is None:
+                    raise NotFound(described.publishes[0].value, "Nothing is here to be published.")
+                wanted, views = self._published.described(wanted, views, *described.publishes)
             try:
-                return self.create_stream(wanted, described.views, by=by), True
+                return self.create_stream(wanted, views, by=by), True
             except AlreadyExists:
                 # Another process was faster.
                 stored = self.stream(workspace_id, wanted.name)
@@ -287,6 +303,16 @@ class Streams:
         from thalweg.encode.rdf.administration import read_graph, read_view
 
         return self.create_view(stream, read_view(read_graph(document, media_type, LOCAL_BASE, self.contexts)), by=by)
+
+
+def _refuse_published(stream: EventStream) -> None:
+    """InvalidParameter for a stream whose members are made by the server."""
+    if stream.source is not None:
+        raise InvalidParameter(
+            "stream",
+            f"The event stream '{stream.name}' publishes the {stream.source.kind.value} '{stream.source.key}': what is "
+            "stored there becomes a member, and nothing else.",
+        )
 
 
 def _done(future: Future[T]) -> T:

@@ -30,6 +30,9 @@ def prometheus(request: Request, services: Services) -> Response:
     lag: list[str] = []
     for stream, views in visible(request, services):
         state = services.streams.state(stream)
+        if stream.source is not None:
+            # Its members are counted by its source.
+            continue
         states = services.streams.view_states(stream)
         collection = f'collection="{stream.name}",'
         ingested.append(f"ldes_server_ingested_members_count{{{collection}}} {number(state.sequence)}")

@@ -19,6 +19,7 @@ from thalweg.doors.ldes.answer import (
     document,
     find_stream,
     find_view,
+    is_shown,
     require_workspace,
     seen,
     visible,
@@ -134,7 +135,14 @@ def _create_stream(call: _Call) -> Response:
     workspace = call.workspace()
     if read.stream.name in call.streams.streams(workspace):
         raise AlreadyExists("stream", f"There is an event stream '{read.stream.name}' already.")
-    created = call.streams.create_stream(replace(read.stream, workspace_id=workspace), read.views, by=call.by)
+    wanted, views = replace(read.stream, workspace_id=workspace), read.views
+    if read.publishes is not None:
+        wanted, views = call.services.published.described(wanted, views, *read.publishes)
+        # What the caller may not read cannot be published by it, and does not exist for it.
+        if not is_shown(call.request, call.services, seen(call.request, call.services), wanted):
+            kind, key = read.publishes
+            raise NotFound(kind.value, f"There is no {kind.value} '{key[:100]}'.")
+    created = call.streams.create_stream(wanted, views, by=call.by)
     return call.described(created, 201)
 
 

@@ -12,6 +12,7 @@ from xxhash import xxh3_128_hexdigest
 from thalweg.auth.policy import Action, may, may_somewhere, refuse, require
 from thalweg.domain.access import Principal, Resource
 from thalweg.domain.errors import NotFound, NotSupported
+from thalweg.domain.published import SourceKind
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import EventStream, View
 from thalweg.doors.http import Request, Response
@@ -56,7 +57,7 @@ def find_stream(request: Request, services: Services, name: str, action: Action 
     workspace_id = catalogue.workspace.id
     streams = services.streams.streams(workspace_id)
     stream = streams.get(name)
-    if stream is None or not may(request.principal, Action.READ, resource(catalogue, stream)):
+    if stream is None or not is_shown(request, services, catalogue, stream):
         # Who may not do it to any stream is told so, whether this one is there or not.
         if not may(request.principal, action, catalogue.resource) and not may_somewhere(
             request.principal, action, workspace_id
@@ -65,6 +66,9 @@ def find_stream(request: Request, services: Services, name: str, action: Action 
         raise NotFound("stream", f"There is no event stream '{name[:100]}'.")
     if action is not Action.READ:
         require(request.principal, action, resource(catalogue, stream))
+    if stream.source is not None:
+        # Whether what it publishes may be read is asked each time.
+        return stream
     if len(_permitted) >= MAX_PERMITTED:
         _permitted.clear()
     _permitted[key] = _Permitted(services.catalogue.of(request.workspace), streams, request.principal, stream)
@@ -97,10 +101,43 @@ _permitted: Final[dict[tuple[str, str, Action], _Permitted]] = {}
 """Of each workspace, stream and action the last caller who was let through: producers come again and again."""
 
 
+def is_shown(request: Request, services: Services, catalogue: Catalogue, stream: EventStream) -> bool:
+    """Whether the caller may read a stream, and what it publishes.
+
+    catalogue  as the caller sees it
+    """
+    if not may(request.principal, Action.READ, resource(catalogue, stream)):
+        return False
+    source = stream.source
+    match None if source is None else source.kind:
+        case SourceKind.PROCEDURE:
+            return source is not None and source.target in catalogue.procedures
+        case SourceKind.OFFERING:
+            return source is not None and source.target in catalogue.offerings
+        case SourceKind.LAYER:
+            layers = services.features.layers(catalogue, request.principal)
+            return source is not None and any(layer.id == source.target for layer in layers)
+    return True
+
+
 def is_open(request: Request, services: Services, stream: EventStream) -> bool:
     """Whether callers without credentials may read it, so that shared caches may keep what is fetched of it."""
     anybody = Principal("", services.settings.anonymous_role)
-    return may(anybody, Action.READ, resource(services.catalogue.of(request.workspace), stream))
+    catalogue = services.catalogue.of(request.workspace)
+    if not may(anybody, Action.READ, resource(catalogue, stream)):
+        return False
+    source = stream.source
+    if source is None or catalogue.is_open:
+        return True
+    match source.kind:
+        case SourceKind.PROCEDURE:
+            procedure = catalogue.procedures.get(source.target)
+            return procedure is not None and may(anybody, Action.READ, catalogue.resource_of(procedure))
+        case SourceKind.OFFERING:
+            # Others may see other parts of it.
+            return False
+    layers = services.features.layers(catalogue, anybody)
+    return any(layer.id == source.target for layer in layers)
 
 
 def find_view(services: Services, stream: EventStream, name: str) -> View:
@@ -113,13 +150,12 @@ def find_view(services: Services, stream: EventStream, name: str) -> View:
 
 def visible(request: Request, services: Services) -> list[tuple[EventStream, Sequence[View]]]:
     """The streams that the caller may read, with their views, by name."""
-    principal: Principal = request.principal
     catalogue = seen(request, services)
     found = services.streams.streams(catalogue.workspace.id)
     return [
         (stream, tuple(services.streams.views(stream).values()))
         for _, stream in sorted(found.items())
-        if may(principal, Action.READ, resource(catalogue, stream))
+        if is_shown(request, services, catalogue, stream)
     ]
 
 

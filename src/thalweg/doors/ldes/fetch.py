@@ -24,6 +24,7 @@ from thalweg.doors.ldes.answer import (
     visible,
 )
 from thalweg.doors.ldes.follow import follow
+from thalweg.doors.ldes.follow_published import follow_published
 from thalweg.doors.ldes.work import in_thread
 from thalweg.encode.rdf.syntax import EVENT_STREAM, TRIG, TURTLE, Syntax
 from thalweg.encode.rdf.write import (
@@ -65,11 +66,14 @@ def get_stream(request: Request, services: Services, name: str) -> Response | De
     stream = find_stream(request, services, name)
     choice = asked_for(request)
     if choice == EVENT_STREAM:
-        return follow(request, services, stream)
+        return follow_any(request, services, stream)
     views = tuple(services.streams.views(stream).values())
     headers = head(services, public=is_open(request, services, stream))
     if not isinstance(choice, Syntax):
-        body = pages.stream(request.base_url, stream, views, services.streams.state(stream))
+        state = services.streams.state(stream)
+        if stream.source is not None:
+            state = services.published.state(stream, seen(request, services))
+        body = pages.stream(request.base_url, stream, views, state)
         return Response(body, HTML_TYPE, 200, headers, etag=validator(services.catalogue.epoch, body))
     body = _stream_document(request.base_url, stream, views, choice)
     etag = validator(services.catalogue.epoch, request.base_url, stream.id, stream.generation, choice.name)
@@ -101,8 +105,11 @@ def get_node(request: Request, services: Services, name: str, view_name: str) ->
     view = find_view(services, stream, view_name)
     choice = asked_for(request)
     if choice == EVENT_STREAM:
-        return follow(request, services, stream)
+        return follow_any(request, services, stream)
     query = _query(request)
+    if stream.source is not None:
+        # Its pages are made of rows: some milliseconds.
+        return in_thread(lambda: _published_node(request, services, stream, view, query, choice))
     if request.header(b"if-none-match"):
         # What most clients get that follow a view; the members would be read for nothing.
         found = services.streams.node(stream, view, query, members=False)
@@ -113,6 +120,30 @@ def get_node(request: Request, services: Services, name: str, view_name: str) ->
     if isinstance(choice, Syntax) and choice.joins and view.page_size <= LARGE_PAGE:
         return _node(request, services, stream, services.streams.node(stream, view, query), choice)
     return in_thread(lambda: _node(request, services, stream, services.streams.node(stream, view, query), choice))
+
+
+def _published_node(
+    request: Request,
+    services: Services,
+    stream: EventStream,
+    view: View,
+    query: list[tuple[str, str]],
+    choice: Syntax | str,
+) -> Response:
+    shown = seen(request, services)
+    if request.header(b"if-none-match"):
+        found = services.published.node(stream, view, query, shown, members=False)
+        headers, etag = _identity(request, services, stream, found, choice)
+        if etag in request.header(b"if-none-match"):
+            return Response(b"", "", 200, headers, etag=etag)
+    return _node(request, services, stream, services.published.node(stream, view, query, shown), choice)
+
+
+def follow_any(request: Request, services: Services, stream: EventStream) -> Response | Deferred:
+    """Members as they come, of whatever stream."""
+    if stream.source is not None:
+        return follow_published(request, services, stream)
+    return follow(request, services, stream)
 
 
 def _query(request: Request) -> list[tuple[str, str]]:

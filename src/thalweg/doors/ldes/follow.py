@@ -13,16 +13,15 @@ import logging
 import threading
 import time
 from concurrent.futures import Future, InvalidStateError
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qs
 
 from thalweg.domain.errors import InvalidParameter, NotFound, StoreUnavailable
-from thalweg.domain.streams import EventStream, StoredMember
+from thalweg.domain.streams import EventStream, StoredMember, StreamState
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.ldes.answer import find_stream, head
 from thalweg.encode.rdf.syntax import EVENT_STREAM
 from thalweg.services.services import Services
-from thalweg.services.streams import Streams
 
 MAX_FOLLOWERS: Final = 1_000
 """Clients of one worker that wait at once."""
@@ -58,7 +57,7 @@ def follow(request: Request, services: Services, stream: EventStream) -> Respons
     if newest > after:
         return finish(None)
     wait_s = min(WAIT_S, services.settings.request_timeout_s / 2)
-    return Deferred(_followers.wait(streams, stream, after, wait_s), finish_later)
+    return Deferred(followers.wait(streams, stream, after, wait_s), finish_later)
 
 
 def _after(request: Request, newest: int) -> int:
@@ -85,16 +84,24 @@ def events(members: list[StoredMember], stream: EventStream, after: int) -> byte
     return b"".join(lines)
 
 
+class Newest(Protocol):
+    """What is asked for the newest sequence of a stream."""
+
+    def state(self, stream: EventStream) -> StreamState:
+        """NotFound ``stream``."""
+        ...
+
+
 class _Followers:
     """Futures that are done once their stream has a member after a given one, or their time is over."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: dict[tuple[int, int], list[tuple[Future[None], Streams, EventStream, int, float]]] = {}
+        self._waiting: dict[tuple[int, int], list[tuple[Future[None], Newest, EventStream, int, float]]] = {}
         self._count = 0
         self._thread: threading.Thread | None = None
 
-    def wait(self, streams: Streams, stream: EventStream, after: int, wait_s: float) -> Future[None]:
+    def wait(self, streams: Newest, stream: EventStream, after: int, wait_s: float) -> Future[None]:
         """StoreUnavailable if too many wait already."""
         future: Future[None] = Future()
         with self._lock:
@@ -119,7 +126,7 @@ class _Followers:
             for key, group in groups.items():
                 self._look(key, group)
 
-    def _look(self, key: tuple[int, int], group: list[tuple[Future[None], Streams, EventStream, int, float]]) -> None:
+    def _look(self, key: tuple[int, int], group: list[tuple[Future[None], Newest, EventStream, int, float]]) -> None:
         failure: Exception | None = None
         sequence = 0
         try:
@@ -152,4 +159,4 @@ class _Followers:
                 pass
 
 
-_followers: Final = _Followers()
+followers: Final = _Followers()

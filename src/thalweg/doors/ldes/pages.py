@@ -48,6 +48,8 @@ def stream(base_url: str, described: EventStream, views: Sequence[View], state: 
         _row("Version of", escape(described.version_of_path)),
         _row("Closed", "yes" if described.is_closed else "no"),
     ]
+    if described.source is not None:
+        rows.append(_row("Publishes", escape(f"{described.source.kind.value} {described.source.key}")))
     items = [f"<li>{_link(addresses.view(described, view), view.name)}</li>" for view in views]
     return _page(
         described.title or described.name,

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pyoxigraph import Literal, NamedNode, Quad
 
 from thalweg.domain.errors import InvalidRequest
+from thalweg.domain.published import SourceKind
 from thalweg.domain.streams import (
     MAX_VIEWS,
     EventStream,
@@ -32,6 +33,7 @@ from thalweg.encode.rdf.vocabulary import (
     LDES_TIMESTAMP_PATH,
     LDES_VERSION_DELIMITER,
     LDES_VERSION_OF_PATH,
+    PUBLISHES,
     RDF_TYPE,
     TREE_SHAPE,
     TREE_VIEW,
@@ -58,10 +60,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StreamDocument:
-    """A stream as a document describes it, ids 0."""
+    """A stream as a document describes it, ids 0.
+
+    publishes  kind and identifier or name of what it is made of; None: it has members of its own
+    """
 
     stream: EventStream
     views: tuple[View, ...]
+    publishes: tuple[SourceKind, str] | None = None
 
 
 def read_graph(body: bytes, media_type: str, base_iri: str, contexts: Contexts = no_contexts) -> Graph:
@@ -144,13 +150,30 @@ def read_stream(graph: Graph) -> StreamDocument:
             subject, "DisjointConstraintComponent", "ldes:timestampPath and ldes:versionOfPath have to differ.",
             LDES_TIMESTAMP_PATH,
         )  # fmt: skip
+    publishes = _publishes(findings, graph, subject)
     findings.close("event stream")
-    return StreamDocument(stream, tuple(views))
+    return StreamDocument(stream, tuple(views), publishes)
+
+
+def _publishes(findings: Findings, graph: Graph, subject: Subject) -> tuple[SourceKind, str] | None:
+    """What the stream is made of; a node or a text."""
+    found = [(kind, value) for kind in SourceKind for value in graph.objects(subject, NamedNode(PUBLISHES + kind))]
+    if not found:
+        return None
+    kind, value = found[0]
+    if len(found) > 1 or not isinstance(value, (NamedNode, Literal)):
+        findings.add(
+            subject, "MaxCountConstraintComponent",
+            f"A stream publishes one procedure, offering or layer: <{PUBLISHES}procedure>, … has one IRI or text.",
+            NamedNode(PUBLISHES + kind),
+        )  # fmt: skip
+    return kind, value.value
 
 
 _DESCRIBED: Final = (
     RDF_TYPE, LDES_TIMESTAMP_PATH, LDES_VERSION_OF_PATH, LDES_CREATE_VERSIONS, LDES_VERSION_DELIMITER,
     LDES_SKOLEMIZATION_DOMAIN, LDES_EVENT_SOURCE, TREE_SHAPE, TREE_VIEW,
+    *(NamedNode(PUBLISHES + kind) for kind in SourceKind),
 )  # fmt: skip
 
 

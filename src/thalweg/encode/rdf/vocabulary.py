@@ -17,6 +17,9 @@ DCTERMS: Final = "http://purl.org/dc/terms/"
 PROV: Final = "http://www.w3.org/ns/prov#"
 GEOSPARQL: Final = "http://www.opengis.net/ont/geosparql#"
 
+PUBLISHES: Final = "urn:x-thalweg:"
+"""Before ``procedure``, ``offering`` or ``layer``: the property of a stream that publishes what is stored already."""
+
 PREFIXES: Final = {
     "dcat": DCAT,
     "dct": DCTERMS,

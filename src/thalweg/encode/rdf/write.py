@@ -44,6 +44,7 @@ from thalweg.encode.rdf.vocabulary import (
     LDES_VERSION_DELIMITER,
     LDES_VERSION_OF_PATH,
     PREFIXES,
+    PUBLISHES,
     RDF_FIRST,
     RDF_NIL,
     RDF_REST,
@@ -73,6 +74,7 @@ _TREE_REMAINING: Final = tree("remainingItems")
 _TREE_MEMBER_TEXT: Final = f"> <{TREE}member> <".encode()
 _IMMUTABLE: Final = ldes("immutable")
 _TITLE: Final = NamedNode(DCTERMS + "title")
+_ABSOLUTE: Final = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`]+')
 _TRUE: Final = Literal("true", datatype=XSD_BOOLEAN)
 
 
@@ -135,6 +137,10 @@ def _stream_rest(stream: EventStream, subject: NamedNode) -> list[Quad]:
         quads.append(Quad(subject, LDES_EVENT_SOURCE, source))
         quads.append(Quad(source, RDF_TYPE, LDES_EVENT_SOURCE_CLASS))
         quads += _retention(stream.retention, source, "source")
+    if stream.source is not None:
+        key = stream.source.key
+        value = NamedNode(key) if _ABSOLUTE.fullmatch(key) else Literal(key)
+        quads.append(Quad(subject, NamedNode(PUBLISHES + stream.source.kind.value), value))
     if stream.title and not stream.dcat:
         quads.append(Quad(subject, _TITLE, Literal(stream.title)))
     quads += stored_quads(stream.dcat, "dataset", subject)

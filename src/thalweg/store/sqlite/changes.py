@@ -24,7 +24,9 @@ from thalweg.store.sqlite.states import State
 from thalweg.store.sqlite.writer import Transaction
 
 INSERT_CHANGE: Final = """
-    INSERT INTO change (track_id, sequence, kind, at_us, by, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)"""
+    INSERT INTO change (track_id, sequence, kind, at_us, by, before, after, first_us, last_us, digits)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+CHANGED_AT: Final = "SELECT at_us FROM change WHERE track_id = ? AND sequence = ?"
 
 MAX_ENTRY_ROWS: Final = 4096
 """Rows of an entry; changes of more rows give several entries."""
@@ -38,20 +40,31 @@ def log_change(
 ) -> None:
     """Append to the track's change log, in entries of at most MAX_ENTRY_ROWS rows.
 
+    Their times rise from entry to entry, whatever the clock does: of two versions the later one is told by its time.
+
     before, after  blocks of the same rows where both are given; None: that side is empty
     """
-    n = len(before if before is not None else after if after is not None else ())
+    rows = before if before is not None else after
+    if rows is None:
+        return
+    n = len(rows)
+    at_us = tx.now_us
+    for (last_us,) in tx.rows(CHANGED_AT, (state.track_id, state.change_sequence)) if state.change_sequence else ():
+        at_us = max(at_us, last_us + 1)
     for start in range(0, n, MAX_ENTRY_ROWS):
         part = slice(start, start + MAX_ENTRY_ROWS)
+        first_us, last_us = int(rows.end[start]), int(rows.end[min(start + MAX_ENTRY_ROWS, n) - 1])
         state.change_sequence += 1
         tx.rows(
             INSERT_CHANGE,
             (
-                state.track_id, state.change_sequence, str(kind), tx.now_us, by,
+                state.track_id, state.change_sequence, str(kind), at_us, by,
                 None if before is None else encode_side(before.take(part) if n > MAX_ENTRY_ROWS else before),
                 None if after is None else encode_side(after.take(part) if n > MAX_ENTRY_ROWS else after),
+                first_us, last_us, (last_us - first_us).bit_length(),
             ),
         )  # fmt: skip
+        at_us += 1
 
 
 def encode_side(block: Block) -> bytes:

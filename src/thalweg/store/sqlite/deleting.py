@@ -61,7 +61,11 @@ def delete_range(
     if log:
         log_change(tx, state, ChangeKind.DELETION, by, concat_blocks(log), None)
     if removed.rows or removed.cells:
+        reached = state.late_until
         _find_again(tx, state, removed, kinds)
+        if reached is not None and (state.end is None or state.end < reached):
+            # What comes there again has been before: it is late, and so goes to the log.
+            state.reach = reached
     return removed
 
 

@@ -69,6 +69,11 @@ OF_TRACK: Final = (
     "DELETE FROM tail WHERE track_id = ?",
     "DELETE FROM chunk WHERE track_id = ?",
     "DELETE FROM change WHERE track_id = ?",
+    """DELETE FROM published_page WHERE track_id = ?1
+        AND stream_id IN (SELECT stream_id FROM published_track WHERE track_id = ?1)""",
+    """DELETE FROM published_terms WHERE track_id = ?1
+        AND stream_id IN (SELECT stream_id FROM published_track WHERE track_id = ?1)""",
+    "DELETE FROM published_track WHERE track_id = ?",
     "DELETE FROM track_state WHERE track_id = ?",
     "DELETE FROM track WHERE id = ?",
 )

@@ -23,12 +23,12 @@ from thalweg.store.sqlite.writer import Transaction
 Key: TypeAlias = tuple[int, int, int]
 """(phenomenon end, phenomenon begin, result time) of a row: its identity and place in the track."""
 
-COLUMNS: Final = """begin_us, end_us, rows, tail_rows, change_sequence, longest_us, position, series"""
+COLUMNS: Final = """begin_us, end_us, rows, tail_rows, change_sequence, longest_us, position, reach_us, series"""
 SELECT_STATE: Final = f"SELECT {COLUMNS} FROM track_state WHERE track_id = ?"  # noqa: S608
 UPDATE_STATE: Final = """
     UPDATE track_state
     SET begin_us = ?, end_us = ?, rows = ?, tail_rows = ?, change_sequence = ?, longest_us = ?, position = ?,
-        series = ?, generation = ?, changed_us = ?
+        reach_us = ?, series = ?, generation = ?, changed_us = ?
     WHERE track_id = ?"""
 # Sealing changes nothing that a read returns, so neither generation nor time of change.
 UPDATE_TAIL_ROWS: Final = "UPDATE track_state SET tail_rows = ? WHERE track_id = ?"
@@ -64,7 +64,8 @@ class State:
     """A track's state, to be changed inside a transaction."""
 
     __slots__ = (
-        "begin", "change_sequence", "end", "longest", "position", "rows", "series", "tail_rows", "track_id",
+        "begin", "change_sequence", "end", "longest", "position", "reach", "rows", "series", "tail_rows",
+        "track_id",
     )  # fmt: skip
 
     def __init__(self, track_id: int, row: Row) -> None:
@@ -77,8 +78,11 @@ class State:
         self.change_sequence: int
         self.longest: int
         self.position: bytes | None
+        self.reach: int | None
+        """Greatest end the track ever had, where deletions have made it less; None: ``end``."""
         (
-            self.begin, self.end, self.rows, self.tail_rows, self.change_sequence, self.longest, self.position, packed,
+            self.begin, self.end, self.rows, self.tail_rows, self.change_sequence, self.longest, self.position,
+            self.reach, packed,
         ) = row  # fmt: skip
         self.series = unpack_series(packed)
 
@@ -88,9 +92,16 @@ class State:
             UPDATE_STATE,
             (
                 self.begin, self.end, self.rows, self.tail_rows, self.change_sequence, self.longest, self.position,
-                pack_series(self.series), tx.commit, tx.now_us, self.track_id,
+                self.reach, pack_series(self.series), tx.commit, tx.now_us, self.track_id,
             ),
         )  # fmt: skip
+
+    @property
+    def late_until(self) -> int | None:
+        """Rows with ends up to this are late; None: none is."""
+        if self.reach is None or self.end is None:
+            return self.end if self.reach is None else self.reach
+        return max(self.end, self.reach)
 
     # -------------------------------------------------------------- growing
 

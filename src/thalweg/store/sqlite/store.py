@@ -21,6 +21,7 @@ from thalweg.domain.catalogue import (
 )
 from thalweg.domain.errors import InvalidParameter, ThalwegError
 from thalweg.domain.observations import Change, Insertion, OnDuplicate, Receipt, TrackState
+from thalweg.domain.published import SourceKind
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import (
     MAX_BLOCK_ROWS,
@@ -46,9 +47,11 @@ from thalweg.store.sqlite.feature_part import FeaturePart
 from thalweg.store.sqlite.files import StoreFiles
 from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
+from thalweg.store.sqlite.published_calls import PublishedCalls
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
 from thalweg.store.sqlite.states import SELECT_STATE
+from thalweg.store.sqlite.stream_catalogue import delete_streams_of
 from thalweg.store.sqlite.streams import StreamCalls
 from thalweg.store.sqlite.table_part import TablePart
 from thalweg.store.sqlite.writer import LOCK_TIMEOUT_S, MAX_QUEUE, Transaction, Writer
@@ -57,7 +60,7 @@ from thalweg.store.sqlite.writing import Prepared, insert, read_state
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore(FeaturePart, TablePart, StreamCalls):
+class SqliteStore(FeaturePart, TablePart, PublishedCalls, StreamCalls):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -75,6 +78,7 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
         self._open_features(self._readers, self._writer, self._maintenance.relieve)
         self._open_tables(self._readers, self._writer, self._maintenance.relieve)
         super().__init__(self._readers, self._writer)
+        self._open_published(self._readers, self._writer, self._streams.all_streams)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])
 
     # -------------------------------------------------------------- catalogue
@@ -143,6 +147,7 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
         before = self._before(workspace_id, "procedures", procedure_id)
 
         def work(tx: Transaction) -> None:
+            delete_streams_of(tx, workspace_id, SourceKind.PROCEDURE, procedure_id, by)
             procedures.delete(tx, workspace_id, procedure_id)
             name = str(procedure_id) if before is None else before.identifier
             record(tx, by, "delete procedure", name, "with its observations", workspace_id)
@@ -201,6 +206,7 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
         before = self._before(workspace_id, "offerings", offering_id)
 
         def work(tx: Transaction) -> None:
+            delete_streams_of(tx, workspace_id, SourceKind.OFFERING, offering_id, by)
             entity_writes.delete_offering(tx, workspace_id, offering_id)
             name = str(offering_id) if before is None else before.identifier
             record(tx, by, "delete offering", name, "", workspace_id)

@@ -11,6 +11,7 @@ from typing import Final
 
 from thalweg.domain.access import Actor
 from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound, TooLarge
+from thalweg.domain.published import GENERATED_AT, VERSION_OF, Source, SourceKind
 from thalweg.domain.streams import (
     MAX_FRAGMENTATIONS,
     MAX_NAME_LENGTH,
@@ -22,11 +23,13 @@ from thalweg.domain.streams import (
     GeospatialFragmentation,
     Retention,
     SubstringFragmentation,
+    TimeFragmentation,
     View,
 )
 from thalweg.store.sqlite.audit import differences, record
 from thalweg.store.sqlite.connection import Reader, Readers
 from thalweg.store.sqlite.entity_writes import drop_grants_on
+from thalweg.store.sqlite.published import add_parts, check_source
 from thalweg.store.sqlite.stream_entities import stream_document, stream_of, view_document, view_of
 from thalweg.store.sqlite.writer import Transaction
 
@@ -52,6 +55,11 @@ DELETE_VIEWS: Final = "DELETE FROM stream_view WHERE stream_id = ?"
 DELETE_VIEW_STATES: Final = "DELETE FROM view_state WHERE stream_id = ?"
 DELETE_VIEW_STATE: Final = "DELETE FROM view_state WHERE stream_id = ? AND view_id = ?"
 REMOVAL: Final = "INSERT OR IGNORE INTO stream_removal (stream_id, view_id) VALUES (?, ?)"
+
+STREAMS_OF: Final = """
+    SELECT id FROM event_stream WHERE workspace_id = ? AND document ->> '$.source.kind' = ?
+        AND document ->> '$.source.target' = ?"""
+OWN_OFFERING: Final = "SELECT id FROM offering WHERE procedure_id = ?"
 
 VIEW_NAMES: Final = "SELECT name FROM stream_view WHERE stream_id = ?"
 NEXT_VIEW: Final = "UPDATE stream_state SET next_view = next_view + 1 WHERE stream_id = ? RETURNING next_view - 1"
@@ -190,6 +198,43 @@ def check_stream(stream: EventStream) -> None:
     if stream.create_versions and not stream.version_delimiter:
         raise InvalidParameter("ldes:versionDelimiter", "The delimiter between an object and its time is empty.")
     check_retention(stream.retention)
+    if stream.source is not None:
+        check_published(stream)
+
+
+def check_published(stream: EventStream) -> None:
+    """What a stream made of what is stored cannot have. Raises InvalidParameter."""
+    if stream.timestamp_path != GENERATED_AT or stream.version_of_path != VERSION_OF:
+        raise InvalidParameter(
+            "ldes:timestampPath",
+            f"A published stream has the paths {GENERATED_AT} (ldes:timestampPath) and {VERSION_OF} "
+            "(ldes:versionOfPath).",
+        )
+    if stream.create_versions:
+        raise InvalidParameter("ldes:createVersions", "A published stream takes no members, so it makes no versions.")
+    if stream.retention:
+        raise InvalidParameter("ldes:retentionPolicy", "A published stream keeps every member: it takes no retention.")
+    if stream.is_closed:
+        raise InvalidParameter("stream", "A published stream goes on as long as its source; delete it to end it.")
+
+
+def check_published_view(source: Source, view: View) -> None:
+    """A view of a stream made of what is stored: pages, or pages by time. Raises InvalidParameter."""
+    if view.page_size != source.page_size:
+        raise InvalidParameter(
+            "tree:pageSize", f"All views of this stream share its pages of {source.page_size}, not {view.page_size}."
+        )
+    if view.retention:
+        raise InvalidParameter("ldes:retentionPolicy", "A published stream keeps every member: it takes no retention.")
+    if view.materialised:
+        raise InvalidParameter("view", "A published stream has no view of latest states.")
+    items = view.fragmentation
+    by_time = [item for item in items if isinstance(item, TimeFragmentation) and not item.subject_filter]
+    if len(items) > 1 or len(by_time) != len(items) or any(item.path != GENERATED_AT for item in by_time):
+        raise InvalidParameter(
+            "tree:fragmentationStrategy",
+            f"A published stream is paged alone, or fragmented by time along {GENERATED_AT}.",
+        )
 
 
 def check_view(view: View) -> None:
@@ -228,6 +273,8 @@ def put_stream(tx: Transaction, stream: EventStream, views: Sequence[View], by: 
         stored = stored_stream(tx, stream.id)
         if stored.is_closed and not stream.is_closed:
             raise InvalidParameter("stream", "A closed event stream cannot be opened again: its pages are fixed.")
+        if stored.source is not None:
+            check_published(stream)
         changed = replace(
             stored,
             shape=stream.shape,
@@ -253,6 +300,9 @@ def put_stream(tx: Transaction, stream: EventStream, views: Sequence[View], by: 
     if tx.rows(HAS_NAME, (stream.workspace_id, stream.name)):
         raise AlreadyExists("stream", f"There is an event stream '{stream.name}' already.")
     created = replace(stream, created_us=stream.created_us or tx.now_us, generation=generation)
+    if created.source is not None:
+        newest = check_source(tx, stream.workspace_id, created.source)
+        created = replace(created, source=replace(created.source, newest=newest))
     ((stream_id,),) = tx.rows(
         INSERT_STREAM, (stream.workspace_id, stream.uuid, stream.name, generation, stream_document(created))
     )
@@ -263,6 +313,10 @@ def put_stream(tx: Transaction, stream: EventStream, views: Sequence[View], by: 
     record(tx, by, "add event stream", stream.name, "" if stream.public else "private", stream.workspace_id)
     for view in views:
         _create_view(tx, replace(view, stream_id=stream_id), stream.workspace_id, stream.name, by)
+    if created.source is not None:
+        # Nobody adds members to it but its source.
+        tx.rows(CLOSE, (1, stream_id))
+        add_parts(tx, stream_id, created.source)
     return replace(created, id=stream_id)
 
 
@@ -288,18 +342,26 @@ def _renew_source(tx: Transaction, stream_id: int, retention: Retention) -> None
 
 def delete_stream(tx: Transaction, stream_id: int, by: Actor | str = "") -> None:
     """See ``StreamStore.delete_stream``. What is granted on the stream goes with it."""
-    rows = tx.rows(DELETE_STREAM, (stream_id,))
-    if not rows:
-        raise NotFound("stream", "The event stream is not there.")
-    workspace_id, name = rows[0]
+    published = stored_stream(tx, stream_id).source is not None
+    ((workspace_id, name),) = tx.rows(DELETE_STREAM, (stream_id,))
     drop_grants_on(tx, workspace_id, "stream", stream_id)
-    record(tx, by, "delete event stream", name, "with its members", workspace_id)
+    detail = "what it published stays" if published else "with its members"
+    record(tx, by, "delete event stream", name, detail, workspace_id)
     tx.rows(DELETE_STATE, (stream_id,))
     tx.rows(DELETE_VIEWS, (stream_id,))
     # Without it no step of background work goes on.
     tx.rows(DELETE_VIEW_STATES, (stream_id,))
     tx.rows(REMOVAL, (stream_id, 0))
     tx.rows(RAISE)
+
+
+def delete_streams_of(tx: Transaction, workspace_id: int, kind: SourceKind, target: int, by: Actor | str = "") -> None:
+    """Delete the streams that publish what is about to go; of a procedure, those of its own offering, too."""
+    for (stream_id,) in tx.rows(STREAMS_OF, (workspace_id, kind.value, target)):
+        delete_stream(tx, stream_id, by)
+    if kind is SourceKind.PROCEDURE:
+        for (offering_id,) in tx.rows(OWN_OFFERING, (target,)):
+            delete_streams_of(tx, workspace_id, SourceKind.OFFERING, offering_id, by)
 
 
 def put_view(tx: Transaction, view: View, by: Actor | str = "") -> View:
@@ -328,6 +390,9 @@ def _touch(tx: Transaction, stream_id: int) -> tuple[int, str]:
 
 
 def _create_view(tx: Transaction, view: View, workspace_id: int, stream_name: str, by: Actor | str) -> View:
+    source = stored_stream(tx, view.stream_id).source
+    if source is not None:
+        check_published_view(source, view)
     names = [name for (name,) in tx.rows(VIEW_NAMES, (view.stream_id,))]
     if view.name in names:
         raise AlreadyExists("view", f"There is a view '{view.name}' already.")

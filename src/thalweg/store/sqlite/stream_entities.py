@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 
+from thalweg.domain.published import Source, SourceKind
 from thalweg.domain.streams import (
     EventStream,
     Fragmentation,
@@ -48,6 +49,8 @@ _VIEW_FIELDS: Final = ("page_size", "materialised", "dcat", "created_us")
 def stream_document(stream: EventStream) -> str:
     document: dict[str, Any] = {name: getattr(stream, name) for name in _STREAM_FIELDS}
     document["retention"] = dataclasses.asdict(stream.retention)
+    if stream.source is not None:
+        document["source"] = dataclasses.asdict(stream.source)
     return to_json(document, "stream")
 
 
@@ -62,8 +65,13 @@ def stream_of(row: Row) -> EventStream:
         name=name,
         generation=generation,
         retention=Retention(**document["retention"]),
+        source=_source(document.get("source")),
         **{field: document[field] for field in _STREAM_FIELDS},
     )
+
+
+def _source(document: dict[str, Any] | None) -> Source | None:
+    return None if document is None else Source(**{**document, "kind": SourceKind(document["kind"])})
 
 
 def view_document(view: View) -> str:

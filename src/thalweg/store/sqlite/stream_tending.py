@@ -49,7 +49,13 @@ _OF_VIEWS: Final = {
     "expired_member": "sequence",
     "bucket": "id",
 }
-_OF_STREAM: Final = {"member_key": "level, digest, sequence", "member_dictionary": "version"}
+_OF_STREAM: Final = {
+    "member_key": "level, digest, sequence",
+    "member_dictionary": "version",
+    "published_page": "track_id, number",
+    "published_terms": "track_id, version",
+    "published_track": "track_id",
+}
 DROP_OF_VIEW: Final = """
     DELETE FROM {table} WHERE stream_id = ?1 AND view_id = ?2 AND ({key}) IN
         (SELECT {key} FROM {table} WHERE stream_id = ?1 AND view_id = ?2 LIMIT ?3) RETURNING 1"""

@@ -77,7 +77,7 @@ def _insert(tx: Transaction, workspace_id: int, item: Prepared, by: Actor | str)
         return Receipt(state.track_id, 0, 0, deleted=deleted)
     track_id = state.track_id
     first_end = item.key[0] if item.key is not None else int(block.end[0])
-    if state.end is None or first_end > state.end:
+    if (state.end is None or first_end > state.end) and (state.reach is None or first_end > state.reach):
         # Nothing at or after these ends: no duplicates, nothing late.
         if item.key is not None:
             tx.cursor.execute(INSERT_TAIL, (track_id, *item.key, item.cells[0]))
@@ -131,7 +131,8 @@ def _insert_among(
     """Insert rows of which some are not after all rows stored."""
     checked = item.checked
     block, kinds = checked.block, checked.kinds
-    n_late = int(block.end.searchsorted(int(block.end[0]) if state.end is None else state.end, "right"))
+    until = state.late_until
+    n_late = int(block.end.searchsorted(int(block.end[0]) if until is None else until, "right"))
     late = block if n_late == len(block) else block.take(slice(0, n_late))
     in_tail = _tail_rows(tx, state.track_id, late, kinds)
     sealed = _sealed_rows(tx, state.track_id, late)
@@ -187,8 +188,8 @@ def judged(checked: Checked, block: Block, stored: Block | None) -> Verdict:
 
 
 def log_verdict(tx: Transaction, state: State, verdict: Verdict, by: str, *, end_us: int | None = None) -> None:
-    """Log what a verdict writes at or before the track's end (or ``end_us``)."""
-    end_us = state.end if end_us is None else end_us
+    """Log what a verdict writes at or before the end that the track has or had (or ``end_us``)."""
+    end_us = state.late_until if end_us is None else end_us
     news = verdict.news
     if news is not None and end_us is not None:
         if int(news.end[-1]) > end_us:

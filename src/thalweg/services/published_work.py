@@ -1,0 +1,183 @@
+"""Background work on published streams: pages that are full are closed.
+
+What a page holds is told by two marks, so a step reads rows and changes and writes a line for each page. A step that is
+done twice or cut off changes nothing: the next one begins at the mark of the last commit. Until a page is closed,
+readers see the same rows on the open one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from thalweg.domain.blocks import Block
+from thalweg.domain.errors import DamagedData
+from thalweg.domain.published import MAX_PUBLISHED_ROWS, ChangedRows, ClosedPage, Mark, PublishedRows, SourceKind
+from thalweg.domain.snapshot import Catalogue
+from thalweg.domain.streams import EventStream
+from thalweg.encode.rdf.observations import bucket_of, extent_of, terms_of
+
+if TYPE_CHECKING:
+    from thalweg.domain.store import Store
+
+LOOK_S: Final = 0.25
+"""How often it is looked for parts that have changed."""
+JOIN_S: Final = 1.0
+"""How often it is looked for tracks that a source has got: their first page is there after so long."""
+AGAIN_S: Final = 2.0
+"""After so long a changed part is looked at although too few rows came to fill its page: an entry of the change log may
+hold many."""
+SLICE_S: Final = 0.5
+MAX_WAITING: Final = 5_000
+MAX_PAGES_AT_ONCE: Final = 100
+"""Pages closed in one transaction, some milliseconds."""
+
+_log = logging.getLogger(__name__)
+
+
+def rows_a_page(stream: EventStream, catalogue: Catalogue, procedure_id: int) -> int:
+    """Rows of a page: as many as have no more members than it may have, at least one."""
+    source = stream.source
+    series = len(catalogue.procedures[procedure_id].series)
+    return 1 if source is None else min(max(source.page_size // max(series, 1), 1), MAX_PUBLISHED_ROWS)
+
+
+@dataclass(slots=True)
+class _Looked:
+    """When a part was last looked at: how many rows and changes fill its page, and when to look in any case."""
+
+    enough: int
+    again_s: float
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far the work on a stream is."""
+
+    commit: int = -1
+    joined_s: float = -JOIN_S
+    waiting: dict[int, int] = field(default_factory=dict)
+    looked: dict[int, _Looked] = field(default_factory=dict)
+
+
+class PublishedWork:
+    """The work of the process that holds the lease. ``round`` is called by one thread at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._progress: dict[int, _Progress] = {}
+        self._looked_s = -LOOK_S
+
+    def round(self, *, everything: bool = False) -> bool:
+        """Close what is full, for half a second at most; whether there is more to do now.
+
+        everything  look at all parts that have changed, now
+        raises      StoreUnavailable
+        """
+        now_s = time.monotonic()
+        if not everything and now_s - self._looked_s < LOOK_S:
+            return False
+        self._looked_s = now_s
+        stop_s = now_s + SLICE_S
+        streams = [stream for stream in self._streams() if stream.source and stream.source.kind is not SourceKind.LAYER]
+        more = False
+        for stream in streams:
+            more |= self._stream(stream, stop_s, everything)
+        for stream_id in self._progress.keys() - {stream.id for stream in streams}:
+            del self._progress[stream_id]
+        return more
+
+    def _streams(self) -> Iterator[EventStream]:
+        for workspace_id in {workspace_id for workspace_id, _ in self._store.stream_ids()}:
+            yield from self._store.streams(workspace_id).values()
+
+    def _stream(self, stream: EventStream, stop_s: float, everything: bool) -> bool:
+        progress = self._progress.setdefault(stream.id, _Progress())
+        now_s = time.monotonic()
+        if everything or now_s - progress.joined_s >= JOIN_S:
+            progress.joined_s = now_s
+            if self._store.publish_parts(stream.id).result():
+                progress.commit = -1
+        changed, progress.commit = self._store.waiting_parts(stream.id, progress.commit, limit=MAX_WAITING)
+        for track_id, rows, changes in changed:
+            progress.waiting[track_id] = rows + changes
+        for track_id, amount in list(progress.waiting.items()):
+            looked = progress.looked.get(track_id)
+            if looked is not None and amount < looked.enough and now_s < looked.again_s and not everything:
+                continue
+            if time.monotonic() > stop_s:
+                return True
+            try:
+                missing = self._part(stream, track_id, lambda: time.monotonic() > stop_s)
+            except DamagedData as error:
+                # Left as it is until something changes in it: everything else goes on.
+                _log.error("stream '%s' does not go on: %s", stream.name, error.message)
+                missing = 1
+            if missing is None:
+                return True
+            del progress.waiting[track_id]
+            progress.looked[track_id] = _Looked(amount + missing, time.monotonic() + AGAIN_S)
+        return len(changed) == MAX_WAITING
+
+    def _part(self, stream: EventStream, track_id: int, is_late: Callable[[], bool]) -> int | None:
+        """Close the full pages of a part; how many rows the next one still takes, None if there is more to do."""
+        while True:
+            catalogue = self._store.catalogue(stream.workspace_id)
+            track = catalogue.tracks.get(track_id)
+            part = self._store.parts(stream.id, [track_id]).get(track_id)
+            if track is None or part is None:
+                return 1
+            limit = rows_a_page(stream, catalogue, track.procedure_id)
+            at_once = max(min(MAX_PUBLISHED_ROWS // limit, MAX_PAGES_AT_ONCE), 1)
+            found = self._store.published_rows(stream.id, track_id, part.mark, limit * at_once)
+            terms = terms_of(catalogue, track)
+            pages = list(cut(found, part.mark, limit, terms))
+            if pages:
+                changed = [
+                    item.rows.key(row) for item in found.changes for row in range(len(item.rows))
+                ]  # fmt: skip
+                if not self._store.close_pages(stream.id, part, pages, changed).result():
+                    continue
+                while self._store.settle_page(stream.id, track_id):
+                    continue
+            if len(found) < limit * at_once:
+                return limit - len(found) % limit
+            if is_late():
+                return None
+
+
+def cut(found: PublishedRows, before: Mark, limit: int, terms: str) -> Iterator[ClosedPage]:
+    """The full pages of what follows a mark: rows first, then changes."""
+    rows = found.rows
+    mark = before
+    at = 0
+    while len(rows) - at >= limit:
+        piece = rows.take(slice(at, at + limit))
+        at += limit
+        mark = Mark(*piece.key(-1), mark.sequence, mark.row)
+        yield _page(mark, piece, (), terms)
+    rest = rows.take(slice(at, None))
+    key = rest.key(-1) if len(rest) else mark.key
+    room = limit - len(rest)
+    taken: list[ChangedRows] = []
+    for item in found.changes:
+        first = item.first
+        while first < item.stop:
+            stop = min(first + room, item.stop)
+            taken.append(ChangedRows(item.change, first, stop))
+            room -= stop - first
+            first = stop
+            if room == 0:
+                done = taken[-1].is_done
+                number = item.change.sequence
+                mark = Mark(*key, number + 1, 0) if done else Mark(*key, number, stop)
+                yield _page(mark, rest, tuple(taken), terms)
+                rest, room, taken = rows.take(slice(0, 0)), limit, []
+
+
+def _page(mark: Mark, rows: Block, changes: tuple[ChangedRows, ...], terms: str) -> ClosedPage:
+    members, least_us, greatest_us = extent_of(rows, changes)
+    return ClosedPage(mark, members, least_us, greatest_us, bucket_of(least_us, greatest_us), terms)
