@@ -29,10 +29,7 @@ def _wires() -> list[Wire]:
     found = []
     for number, row in enumerate((*policy_features.ROWS.rows, *fuzz.DOOR.seeds)):
         wire = wire_of(row.send(TARGET, number))
-        wire.query = [
-            (key.replace("label", "name"), value.replace("label", "name").replace("place,", "geometry,"))
-            for key, value in wire.query
-        ]
+        wire.query = [(key.replace("label", "name"), value.replace("label", "name").replace("place,", "geometry,")) for key, value in wire.query]
         wire.body = wire.body.replace(b"label", b"name").replace(b"f_{name}", b"population")
         found.append(wire)
     return found
@@ -89,22 +86,10 @@ BODIES = [wire.body for wire in WIRES if wire.body]
 
 
 @TRIES
-@given(
-    body=st.one_of(
-        changed(BODIES, WORDS, "json"),
-        st.binary(max_size=80),
-        texts(WORDS).map(lambda text: text.encode("utf-8", "surrogatepass")),
-    )
-)
+@given(body=st.one_of(changed(BODIES, WORDS, "json"), st.binary(max_size=80), texts(WORDS).map(lambda text: text.encode("utf-8", "surrogatepass"))))
 def test_what_was_refused_has_changed_nothing_and_what_was_taken_is_given_back(door: Door, body: bytes) -> None:
     before = door.get("collections/places/items", limit="1000").body
-    answer = door.send(
-        "POST",
-        "collections/places/items",
-        principal=EDITOR,
-        headers={"content-type": "application/geo+json"},
-        body=body,
-    )
+    answer = door.send("POST", "collections/places/items", principal=EDITOR, headers={"content-type": "application/geo+json"}, body=body)
     holds(answer)
     if answer.status == 201:
         found = door.follow(answer.header("Location"))
@@ -121,16 +106,11 @@ def test_bodies_are_nested_as_deep_as_allowed_and_no_deeper(door: Door) -> None:
     for depth, status in ((MAX_JSON_DEPTH - 2, 400), (MAX_JSON_DEPTH, 413)):
         body = '{"type":"Feature","geometry":null,"properties":{"name":' + "[" * depth + "]" * depth + "}}"
         headers = {"content-type": "application/geo+json"}
-        assert (
-            door.send("POST", "collections/places/items", principal=EDITOR, headers=headers, body=body).status == status
-        )
+        assert door.send("POST", "collections/places/items", principal=EDITOR, headers=headers, body=body).status == status
 
 
 @given(texts((*WORDS, crs.__name__)))
 def test_headers_of_crs_are_read_or_refused(door: Door, text: str) -> None:
-    headers = {
-        "content-type": "application/geo+json",
-        "content-crs": text.encode("latin-1", "replace").decode("latin-1"),
-    }
+    headers = {"content-type": "application/geo+json", "content-crs": text.encode("latin-1", "replace").decode("latin-1")}
     holds(door.send("POST", "collections/places/items", principal=EDITOR, headers=headers, body=BODIES[0]))
     assert is_read_or_refused

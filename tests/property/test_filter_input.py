@@ -69,13 +69,7 @@ JSON_VALUES = st.recursive(
 )  # fmt: skip
 
 
-@given(
-    st.one_of(
-        changed(DOCUMENTS, WORDS, "json"),
-        JSON_VALUES.map(lambda value: json.dumps(value).encode()),
-        st.binary(max_size=60),
-    )
-)
+@given(st.one_of(changed(DOCUMENTS, WORDS, "json"), JSON_VALUES.map(lambda value: json.dumps(value).encode()), st.binary(max_size=60)))
 def test_json_of_filters_is_read_or_refused(document: bytes) -> None:
     is_read_or_refused(parse_cql2_json, document, CRS84)
 
@@ -117,14 +111,7 @@ def test_documents_of_filters_are_read_or_refused(document: bytes) -> None:
     is_read_or_refused(parse_fes, element)
 
 
-@given(
-    st.one_of(
-        texts(WORDS),
-        st.lists(
-            st.sampled_from(("a", "tw:", "/", "@", "gml:id", "[1]", "text()", "..", "*", "(", ")")), max_size=6
-        ).map("".join),
-    )
-)
+@given(st.one_of(texts(WORDS), st.lists(st.sampled_from(("a", "tw:", "/", "@", "gml:id", "[1]", "text()", "..", "*", "(", ")")), max_size=6).map("".join)))
 def test_references_are_names_or_refused(text: str) -> None:
     found = is_read_or_refused(parse_reference, text, NAMESPACES, "valueReference")
     if found[0] == "given":

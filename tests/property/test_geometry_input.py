@@ -19,9 +19,7 @@ from thalweg.encode.gml_input import GEOMETRY_ELEMENTS, read_geometry
 from thalweg.encode.xml_input import parse_fragment
 
 GML = {"gml": "http://www.opengis.net/gml/3.2", "xlink": "http://www.w3.org/1999/xlink"}
-NUMBERS = st.one_of(
-    st.floats(), st.integers(), st.floats(-180, 180), st.sampled_from(["1", None, True, [], {}, 1e308, 2**70])
-)
+NUMBERS = st.one_of(st.floats(), st.integers(), st.floats(-180, 180), st.sampled_from(["1", None, True, [], {}, 1e308, 2**70]))
 GEOJSON = (
     {"type": "Point", "coordinates": [8.5, 47.5]},
     {"type": "MultiPoint", "coordinates": [[8.5, 47.5], [9, 48]]},
