@@ -38,6 +38,7 @@ from thalweg.domain.catalogue import (
 )
 from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
+from thalweg.domain.packages import PackageStore
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
 from thalweg.domain.tables import TableStore
@@ -409,7 +410,15 @@ class MaintenanceStore(Protocol):
 
 
 class Store(
-    CatalogueStore, ObservationStore, FeatureStore, TableStore, StreamStore, AccessStore, MaintenanceStore, Protocol
+    CatalogueStore,
+    ObservationStore,
+    FeatureStore,
+    TableStore,
+    PackageStore,
+    StreamStore,
+    AccessStore,
+    MaintenanceStore,
+    Protocol,
 ):
     """All that a back end does."""
 

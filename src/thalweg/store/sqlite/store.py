@@ -46,6 +46,7 @@ from thalweg.store.sqlite.feature_part import FeaturePart
 from thalweg.store.sqlite.files import StoreFiles
 from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
+from thalweg.store.sqlite.package_part import PackagePart
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
 from thalweg.store.sqlite.states import SELECT_STATE
@@ -57,7 +58,7 @@ from thalweg.store.sqlite.writing import Prepared, insert, read_state
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore(FeaturePart, TablePart, StreamCalls):
+class SqliteStore(FeaturePart, TablePart, PackagePart, StreamCalls):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -74,6 +75,7 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
         self._maintenance = Maintenance(files, self._readers, self._writer)
         self._open_features(self._readers, self._writer, self._maintenance.relieve)
         self._open_tables(self._readers, self._writer, self._maintenance.relieve)
+        self._open_packages(self._readers, self._writer, self._table_catalogue, files.database)
         super().__init__(self._readers, self._writer)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])
 
@@ -388,6 +390,7 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
 
     def maintain(self) -> None:
         self._maintenance.round()
+        self._tend_packages(self.leads)
 
     def close(self) -> None:
         if self._writer.is_started:
