@@ -250,6 +250,14 @@ class PackageStore(Protocol):
         """Count, page and facets of one state. Cost goes by what matches, not by what there is."""
         ...
 
+    def uuid_of_table(self, table_id: int) -> str | None:
+        """UUID of a resource by number; None: it is gone."""
+        ...
+
+    def packages_of_tables(self, table_ids: Sequence[int]) -> set[int]:
+        """Numbers of the packages that resources, by number, belong to."""
+        ...
+
     def package_values(
         self, field: str, sight: Sight, *, containing: str = "", limit: int = 1000, offset: int = 0
     ) -> list[tuple[str, int]]:

@@ -11,8 +11,11 @@ from thalweg.domain.store import Store
 from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
 from thalweg.services.features import FeatureService
+from thalweg.services.files import FileService
 from thalweg.services.observe import Observe
+from thalweg.services.packages import PackageService
 from thalweg.services.streams import Streams
+from thalweg.services.table_jobs import TableJobs
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
@@ -26,18 +29,25 @@ class Services:
     access: Access
     features: FeatureService
     tables: TableService
+    packages: PackageService
+    files: FileService
+    jobs: TableJobs
     streams: Streams
     settings: Settings
 
     @staticmethod
     def over(store: Store, settings: Settings) -> Services:
         streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
+        tables = TableService(store)
         return Services(
             Observe(store),
             CatalogueService(store),
             Access(store, settings),
             FeatureService(store),
-            TableService(store),
+            tables,
+            PackageService(store, tables),
+            FileService(store),
+            TableJobs(store),
             streams,
             settings,
         )

@@ -23,7 +23,8 @@ STEP_PAGES: Final = 1024
 
 
 def copy_to(database: Path, target: Path) -> None:
-    """Write a consistent copy to a new file, uploaded files to a folder beside it: whole or not at all, on the disk when it is there.
+    """Write a consistent copy to a new file, and uploaded files to a folder beside it: whole or not at all, on the
+    disk when it is there.
 
     Readers and writers go on; the copy is of the moment when it began, and the write-ahead log is kept until it ends.
 
@@ -48,7 +49,7 @@ def copy_to(database: Path, target: Path) -> None:
             source.execute("SELECT count(*) FROM store_meta").fetchall()
             _copy(source, partial)
             # As the copy has them: what is removed from now on is kept until this has ended.
-            keys = [key for key, _, _ in source.execute(FILE_KEYS).fetchall()]
+            keys = [str(key) for key, _, _ in source.execute(FILE_KEYS).fetchall()]
         finally:
             source.close(True)
         sync_file(partial)
@@ -162,7 +163,7 @@ def _prepare(source: Path, prepared: Path, accept_damage: bool) -> list[Finding]
         try:
             migrate(connection)
             set_new_epoch(connection)
-            keys = [key for key, _, _ in connection.execute(FILE_KEYS).fetchall()]
+            keys = [str(key) for key, _, _ in connection.execute(FILE_KEYS).fetchall()]
         finally:
             connection.close(True)
         copy_files(keys, source, prepared)

@@ -14,7 +14,8 @@ from thalweg.domain.tables import Package, Table
 from thalweg.store.sqlite.writer import Transaction
 
 PUT_ENTRY: Final = """
-    INSERT OR REPLACE INTO package_entry (package_id, workspace_id, public, active, name, title, created_us, modified_us)
+    INSERT OR REPLACE INTO package_entry
+        (package_id, workspace_id, public, active, name, title, created_us, modified_us)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 DELETE_ENTRY: Final = "DELETE FROM package_entry WHERE package_id = ?"
 PUT_TERM: Final = "INSERT OR IGNORE INTO package_term (field, value, package_id, resource_id) VALUES (?, ?, ?, ?)"
@@ -30,11 +31,8 @@ PACKAGE_FIELDS: Final = (
     "license_id", "author", "author_email", "maintainer", "maintainer_email", "version", "url",
 )  # fmt: skip
 RESOURCE_FIELDS: Final = {
-    "format": "res_format",
-    "url": "res_url",
-    "name": "res_name",
-    "description": "res_description",
-}
+    "format": "res_format", "url": "res_url", "name": "res_name", "description": "res_description", "hash": "res_hash",
+}  # fmt: skip
 
 
 def index_package(tx: Transaction, package: Package) -> None:

@@ -121,6 +121,14 @@ class PackagePart:
                     facets[query.facets[int(kind)]].append((value, number))
         return PackagePage(count, packages, facets)
 
+    def uuid_of_table(self, table_id: int) -> str | None:
+        rows = self.__readers.rows("SELECT uuid FROM package_resource WHERE id = ?", (table_id,))
+        return str(rows[0][0]) if rows else None
+
+    def packages_of_tables(self, table_ids: Sequence[int]) -> set[int]:
+        sql = "SELECT package_id FROM package_resource WHERE id = ?"
+        return {number for table_id in table_ids for (number,) in self.__readers.rows(sql, (table_id,))}
+
     def package_values(
         self, field: str, sight: Sight, *, containing: str = "", limit: int = 1000, offset: int = 0
     ) -> list[tuple[str, int]]:

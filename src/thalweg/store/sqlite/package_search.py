@@ -135,7 +135,7 @@ class Statement:
 
 
 def search_statement(query: PackageQuery, sight: Sight) -> tuple[str, list[Any]]:
-    """SQL that gives rows of kind, text, number: ``count``; ``page`` with ids; a facet's number with value and count."""
+    """SQL that gives rows of kind, text and number: ``count``; ``page`` with ids; a facet's number, value and count."""
     statement = Statement()
     ranked = [expression for words in query.words if (expression := matching(words))]
     join, score = "", "0.0"
