@@ -269,6 +269,16 @@ class Settings:
         at_least=1, at_most=1_000_000,
     )  # fmt: skip
 
+    ckan_max_upload_bytes: int = setting(
+        1024 * MIB, "bytes",
+        "Largest request body with an uploaded file, of callers who may register datasets; it goes to the disk as it "
+        "arrives. For slow lines raise body_timeout_s, too.",
+        at_least=1024, at_most=1024 * 1024 * MIB,
+    )  # fmt: skip
+    ckan_load_uploads: bool = setting(
+        True, "", "Whether uploaded tables (CSV, TSV, JSON, GeoJSON, XLSX, Parquet) are loaded into the DataStore."
+    )
+
     request_timeout_s: float = setting(
         60.0, "s", "Longest time until an answer begins; the client then gets 503.", at_least=0.1, at_most=3600
     )

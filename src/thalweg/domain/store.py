@@ -38,6 +38,7 @@ from thalweg.domain.catalogue import (
 )
 from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
+from thalweg.domain.packages import PackageStore
 from thalweg.domain.published import PublishedStore
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
@@ -419,6 +420,7 @@ class Store(
     ObservationStore,
     FeatureStore,
     TableStore,
+    PackageStore,
     StreamStore,
     PublishedStore,
     AccessStore,

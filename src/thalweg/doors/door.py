@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Generic, TypeVar
 
 from thalweg.auth.policy import Action
-from thalweg.doors.http import Deferred, Request, Response
+from thalweg.doors.http import Deferred, Receiver, Request, Response
 
 S = TypeVar("S")
 
@@ -41,6 +41,8 @@ class Door(Generic[S]):
     roots         first path parts that it answers at instead of its name, without any workspace before them: paths
                   that its clients take for granted. ``Request.path`` is then the whole path, and ``base_url`` the
                   server's
+    receive   what takes the body of a request as it arrives, once the caller is known; None: it is read into
+              ``Request.body``. ``handle`` is then called in a thread. Raises domain errors
     """
 
     name: str
@@ -53,3 +55,4 @@ class Door(Generic[S]):
     credentials: Credentials = Credentials.STANDARD
     allowed: Callable[[Request], tuple[str, ...]] | None = None
     roots: tuple[str, ...] = ()
+    receive: Callable[[Request, S], Receiver | None] | None = None

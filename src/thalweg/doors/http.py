@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from thalweg.domain.access import Actor, Principal
 
@@ -20,6 +20,7 @@ class Request:
     workspace  the workspace's name, from the URL
     base_url   the door's own public address without trailing slash (``https://example.org/sos``), made from the
                setting ``public_url``, never from the Host header
+    received   what took the body in place of ``body``; None: nothing did
     address    it came from, behind trusted proxies the one that they name
     """
 
@@ -33,6 +34,7 @@ class Request:
     principal: Principal
     request_id: str = ""
     address: str = ""
+    received: Receiver | None = None
 
     def actor(self, door: str, operation: str) -> Actor:
         """The caller as the audit log names who changed something."""
@@ -44,6 +46,28 @@ class Request:
             if key == name:
                 return value.decode("latin-1")
         return ""
+
+
+class Receiver(Protocol):
+    """Takes a body that is too large to be held in memory, as it arrives. Called from threads, one at a time.
+
+    limit  bytes of the body that are let through
+    """
+
+    @property
+    def limit(self) -> int: ...
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes, some hundred kilobytes at most. Raises domain errors, after which no more come."""
+        ...
+
+    def end(self) -> None:
+        """The body is whole. Raises domain errors."""
+        ...
+
+    def discard(self) -> None:
+        """Give back what is held; called in any case, in the end."""
+        ...
 
 
 @dataclass(slots=True)

@@ -24,14 +24,15 @@ from thalweg.domain.catalogue import DEFAULT_WORKSPACE, RESERVED_WORKSPACE_NAMES
 from thalweg.domain.errors import (
     AlreadyExists,
     DamagedData,
+    NotSupported,
     StoreUnavailable,
     ThalwegError,
     TooManyRequests,
     Unauthenticated,
 )
 from thalweg.doors.door import Door
-from thalweg.doors.http import Deferred, Request, Response
-from thalweg.server.body import Budget, ClientGone, decode_body, read_body
+from thalweg.doors.http import Deferred, Receiver, Request, Response
+from thalweg.server.body import Budget, ClientGone, body_parts, decode_body, read_body
 from thalweg.server.callers import PRIVATE, Callers
 from thalweg.server.clients import Clients
 from thalweg.server.contract import AsgiCallable, Authenticator, Message, Receive, Scope, Send
@@ -45,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 INLINE_BODY_BYTES: Final = 64 * 1024
 """Requests with larger bodies are handled in a thread: parsing them takes more than some milliseconds."""
+RECEIVED_BYTES: Final = 256 * 1024
+"""Bodies that a door takes as they arrive are handed on in parts of about this size."""
 _RELEASE_BYTES: Final = 1024 * 1024
 """After requests with larger bodies the memory that reading them took is given back to the system."""
 _REPEATS: Final = 20
@@ -187,6 +190,8 @@ class Asgi:
             )
         finally:
             self.budget.give_back(len(request.body))
+            if request.received is not None:
+                self._discard(request.received)
             if len(request.body) > _RELEASE_BYTES:
                 request.body = b""
                 self._release_memory()
@@ -301,11 +306,16 @@ class Asgi:
             self.admit(request)
             self.recognise(exchange, await self._caller(exchange))
             if b"content-length" in headers or b"transfer-encoding" in headers:
-                await self._read(request, headers, receive)
+                if door.receive is not None:
+                    request.received = door.receive(request, self.services)
+                if request.received is None:
+                    await self._read(request, headers, receive)
+                else:
+                    await self._feed(request.received, headers, receive)
         repeats = _REPEATS
         while True:
             if result is None:
-                if len(request.body) <= INLINE_BODY_BYTES:
+                if len(request.body) <= INLINE_BODY_BYTES and request.received is None:
                     result = door.handle(request, self.services)
                 else:
                     with self._clients.heavy(request.address):
@@ -332,12 +342,27 @@ class Asgi:
             self.budget.give_back(len(request.body))
             request.body = body
 
+    async def _feed(self, receiver: Receiver, headers: dict[bytes, bytes], receive: Receive) -> None:
+        """Hand a body on as it arrives; of it no more than a part is held."""
+        if headers.get(b"content-encoding", b"").strip().lower() not in (b"", b"identity"):
+            raise NotSupported("A file is uploaded without Content-Encoding.", parameter="Content-Encoding")
+        async for part in body_parts(receive, headers, receiver.limit, self.budget, RECEIVED_BYTES):
+            await self._pool.go_on(receiver.feed, part)
+        await self._pool.go_on(receiver.end)
+
     def _release_memory(self) -> None:
         try:
             self._pool.submit(release_memory)
         except StoreUnavailable:
             # The pool is closed: the process ends.
             pass
+
+    def _discard(self, receiver: Receiver) -> None:
+        try:
+            self._pool.submit(receiver.discard)
+        except StoreUnavailable:
+            # The pool is closed: the process ends.
+            receiver.discard()
 
     async def _caller(self, exchange: Exchange) -> Principal:
         """The caller; raises what ``Callers.of`` does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import AsyncIterator
 from typing import Final
 
 from thalweg.domain.errors import InvalidRequest, NotSupported, StoreUnavailable, TooLarge
@@ -61,6 +62,39 @@ async def read_body(receive: Receive, headers: dict[bytes, bytes], limit: int, b
     except BaseException:
         budget.give_back(size)
         raise
+
+
+async def body_parts(
+    receive: Receive, headers: dict[bytes, bytes], limit: int, budget: Budget, part_bytes: int
+) -> AsyncIterator[bytes]:
+    """The request's body in parts of about ``part_bytes`` and what arrives at once; errors as of ``read_body``. The
+    budget holds one part at a time."""
+    declared = headers.get(b"content-length")
+    if declared is not None and int(declared) > limit:
+        raise _too_large(limit)
+    parts: list[bytes] = []
+    held = size = 0
+    more = True
+    try:
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            part: bytes = message.get("body", b"")
+            more = message.get("more_body", False)
+            size += len(part)
+            if size > limit:
+                raise _too_large(limit)
+            budget.take(len(part))
+            held += len(part)
+            parts.append(part)
+            if held >= part_bytes or not more:
+                yield b"".join(parts)
+                parts.clear()
+                budget.give_back(held)
+                held = 0
+    finally:
+        budget.give_back(held)
 
 
 def decode_body(body: bytes, encoding: bytes, limit: int) -> bytes:

@@ -22,6 +22,8 @@ from thalweg.server.asgi import INLINE_BODY_BYTES, Asgi, Exchange
 from thalweg.server.contract import AsgiCallable, Later, Receive, Scope, Send
 from thalweg.server.reply import Whole, at_once
 
+_FORM = b"multipart/"
+
 logger = logging.getLogger(__name__)
 
 
@@ -62,6 +64,8 @@ def _answer(asgi: Asgi, scope: Scope, body: bytes) -> Whole | Later | AsgiCallab
         # Told by the long way, which meets it again.
         principal = None
     if principal is None or not asgi.takes(exchange.door, exchange.method):
+        return _by_asgi(asgi, exchange)
+    if exchange.door.receive is not None and exchange.headers.get(b"content-type", b"").lower().startswith(_FORM):
         return _by_asgi(asgi, exchange)
     if body:
         if len(body) > min(INLINE_BODY_BYTES, asgi.body_limit(principal)) or b"content-encoding" in exchange.headers:

@@ -68,6 +68,8 @@ def _is_compressible(content_type: str) -> bool:
     return kind.startswith("text/") or kind.endswith(("xml", "json", "/n-triples", "/n-quads", "/trig"))
 
 
+_AS_IT_IS: Final = (b"content-encoding", b"content-range", b"accept-ranges", b"content-length")
+"""Headers of what is sent byte by byte as it is."""
 _LONGEST_REMEMBERED: Final = 256
 _NO_HEADER_VALUE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NO_HEADER_NAME: Final = re.compile(r"[\x00-\x20\x7f()<>@,;:\\\[\]={}\"]")
@@ -176,7 +178,7 @@ def head_of(method: str, common: list[Header], response: Response) -> list[Heade
 
 
 def may_compress(response: Response, head: list[Header]) -> bool:
-    return _is_compressible(response.content_type) and not any(name == b"content-encoding" for name, _ in head)
+    return _is_compressible(response.content_type) and not any(name in _AS_IT_IS for name, _ in head)
 
 
 class Reply:

@@ -12,9 +12,12 @@ from thalweg.domain.store import Store
 from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
 from thalweg.services.features import FeatureService
+from thalweg.services.files import FileService
 from thalweg.services.observe import Observe
+from thalweg.services.packages import PackageService
 from thalweg.services.published import Published
 from thalweg.services.streams import Streams
+from thalweg.services.table_jobs import TableJobs
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
@@ -28,6 +31,9 @@ class Services:
     access: Access
     features: FeatureService
     tables: TableService
+    packages: PackageService
+    files: FileService
+    jobs: TableJobs
     streams: Streams
     published: Published
     settings: Settings
@@ -42,12 +48,16 @@ class Services:
             strict=settings.ldes_strict_members,
             published=published,
         )
+        tables = TableService(store)
         return Services(
             Observe(store),
             CatalogueService(store),
             Access(store, settings, tries=tries),
             FeatureService(store),
-            TableService(store),
+            tables,
+            PackageService(store, tables),
+            FileService(store),
+            TableJobs(store),
             streams,
             published,
             settings,

@@ -28,6 +28,7 @@ from thalweg.domain.tables import (
 
 MAX_DOCUMENT_BYTES: Final = 200_000
 """Longest description of a package or resource, as JSON: it is read as a whole each time it is shown."""
+NAME_RULE: Final = "Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_, 2 to 100"
 _NAME: Final = re.compile(r"[a-z0-9_-]{2,100}", re.ASCII)
 
 
@@ -112,10 +113,7 @@ class TableService:
     ) -> Future[Package]:
         """Create a package. Raises InvalidParameter naming the field; from the future AlreadyExists (``name``)."""
         require(principal, Action.REGISTER, self.workspace_resource(workspace))
-        if not _NAME.fullmatch(package.name):
-            raise InvalidParameter(
-                "name", "Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_, 2 to 100"
-            )
+        check_name(package.name)
         check_document(package.document)
         for resource in resources:
             check_document(resource.document)
@@ -197,6 +195,12 @@ class TableService:
 
     def figures(self, table: Table) -> TableFigures:
         return self._store.table_figures(table)
+
+
+def check_name(name: str) -> None:
+    """Raises InvalidParameter."""
+    if not _NAME.fullmatch(name):
+        raise InvalidParameter("name", NAME_RULE)
 
 
 def check_document(document: Mapping[str, Any]) -> None:

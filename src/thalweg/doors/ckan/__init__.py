@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thalweg.doors.ckan import handle
+from thalweg.doors.ckan import files, handle
 from thalweg.doors.ckan.errors import render_error
 from thalweg.doors.door import Credentials, Door
 from thalweg.services.services import Services
@@ -20,7 +20,8 @@ def make_door(settings: Settings) -> Door[Services]:
         operations=handle.OPERATIONS,
         conformance=("CKAN Action API 3, DataStore",),
         credentials=Credentials.BARE_TOKEN,
-        roots=("api", "datastore"),
+        roots=("api", "datastore", "dataset"),
+        receive=files.receiver_of,
     )
 
 

@@ -1,132 +1,34 @@
-"""Actions on packages (CKAN's datasets), resources and organizations (workspaces)."""
+"""Actions on packages (CKAN's datasets) and their resources."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, Final
 
-from thalweg.auth.policy import Action, may, require
+from thalweg.auth.policy import Action, require
 from thalweg.domain.access import Principal
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Workspace
 from thalweg.domain.errors import NotFound
+from thalweg.domain.packages import file_of
 from thalweg.domain.tables import Package, Table
-from thalweg.doors.ckan.errors import ValidationError, fault
+from thalweg.doors.ckan import jobs
+from thalweg.doors.ckan.describing import changed_resource, described, new_resource, package_for
+from thalweg.doors.ckan.documents import download_url, package_document, resource_document
+from thalweg.doors.ckan.errors import fault
+from thalweg.doors.ckan.files import Upload, has_upload, upload_of
 from thalweg.doors.ckan.reading import Parameters, json_or
-from thalweg.doors.ckan.transport import Call, answer, with_floats
+from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Deferred, Response
 from thalweg.services.services import Services
 
-PACKAGE_TEXTS: Final = (
-    "notes",
-    "url",
-    "version",
-    "author",
-    "author_email",
-    "maintainer",
-    "maintainer_email",
-    "license_id",
-)
-RESOURCE_TEXTS: Final = (
-    "url", "description", "format", "mimetype", "mimetype_inner", "hash", "resource_type", "cache_url",
-)  # fmt: skip
-_OWN: Final = frozenset(
-    "id package_id name position created last_modified metadata_modified state url_type datastore_active size "
-    "cache_last_updated revision_id upload clear_upload".split()
-)
-"""Keys of a resource that the server says itself; all that are not known are kept as they are."""
-MAX_TAGS: Final = 200
-MAX_EXTRAS: Final = 500
-MAX_RESOURCES: Final = 1_000
-"""Most resources made with a package in one request."""
+__all__ = ["new_resource", "package_for"]
 
-
-def iso(us: int) -> str:
-    """As CKAN writes instants: UTC, without a zone."""
-    return datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{us % 1_000_000:06d}"
-
-
-# ------------------------------------------------------------------ documents
-
-
-def organization(workspace: Workspace) -> dict[str, Any]:
-    title = workspace.title or workspace.name
-    return {
-        "id": workspace.uuid,
-        "name": workspace.name,
-        "title": title,
-        "type": "organization",
-        "description": workspace.abstract,
-        "image_url": "",
-        "created": None,
-        "is_organization": True,
-        "approval_status": "approved",
-        "state": "active",
-    }
-
-
-def resource_document(table: Table, package: Package, site: str) -> dict[str, Any]:
-    document = dict(table.document)
-    if table.url_type == "datastore":
-        document["url"] = f"{site}/datastore/dump/{table.uuid}"
-    return {
-        "cache_last_updated": None,
-        "cache_url": None,
-        "description": None,
-        "format": "",
-        "hash": "",
-        "mimetype": None,
-        "mimetype_inner": None,
-        "resource_type": None,
-        "size": None,
-        "url": "",
-        **document,
-        "id": table.uuid,
-        "package_id": package.uuid,
-        "name": table.name or None,
-        "created": iso(table.created_us),
-        "last_modified": iso(table.modified_us),
-        "metadata_modified": iso(table.modified_us),
-        "state": "active",
-        "position": table.position,
-        "url_type": table.url_type or None,
-        "datastore_active": table.active,
-    }
-
-
-def package_document(package: Package, tables: list[Table], workspace: Workspace, site: str) -> dict[str, Any]:
-    document = package.document
-    tags = document.get("tags", [])
-    return {
-        **{name: document.get(name) for name in PACKAGE_TEXTS},
-        "license_title": document.get("license_id"),
-        "id": package.uuid,
-        "name": package.name,
-        "title": package.title or package.name,
-        "type": document.get("type", "dataset"),
-        "private": not package.public,
-        "state": "active" if package.active else "deleted",
-        "isopen": False,
-        "creator_user_id": None,
-        "owner_org": workspace.uuid,
-        "organization": organization(workspace),
-        "metadata_created": iso(package.created_us),
-        "metadata_modified": iso(package.modified_us),
-        "num_resources": len(tables),
-        "num_tags": len(tags),
-        "resources": [resource_document(table, package, site) for table in tables],
-        "tags": [
-            {"id": f"{package.uuid}:{tag}", "name": tag, "display_name": tag, "state": "active", "vocabulary_id": None}
-            for tag in tags
-        ],
-        "extras": [dict(item) for item in document.get("extras", [])],
-        "groups": [],
-        "relationships_as_subject": [],
-        "relationships_as_object": [],
-    }
-
-
-# ------------------------------------------------------------------ reading parameters
+MAX_TERMS: Final = 10
+"""Most fields that resource_search compares."""
+MAX_FOUND: Final = 1_000
+"""Most resources or packages of one answer."""
 
 
 def workspace_named(services: Services, key: str, principal: Principal) -> Workspace:
@@ -137,100 +39,21 @@ def workspace_named(services: Services, key: str, principal: Principal) -> Works
     raise NotFound("id", "Organization was not found.")
 
 
-def _workspace_of(services: Services, workspace_id: int) -> Workspace:
+def workspace_of(services: Services, workspace_id: int) -> Workspace:
     for workspace in services.catalogue.workspaces().values():
         if workspace.id == workspace_id:
             return workspace
     raise NotFound("id", "Organization was not found.")
 
 
-def package_for(resource: Mapping[str, Any], services: Services, principal: Principal) -> Package:
-    """The package that a new resource is to belong to, if the caller may add to it."""
-    key = resource.get("package_id")
-    if not key or not isinstance(key, str):
-        raise fault("package_id", "Missing value")
-    try:
-        return services.tables.package(key, principal, Action.REGISTER)
-    except NotFound:
-        raise NotFound("package_id", f"Dataset {key[:200]!r} was not found.") from None
+def shown(package: Package, call: Call, services: Services) -> dict[str, Any]:
+    """A package as the caller may see it."""
+    tables = services.tables.tables(package, call.request.principal)
+    workspace = workspace_of(services, package.workspace_id)
+    return package_document(package, tables, workspace, services.packages.groups_of(package), call.site)
 
 
-def new_resource(given: Mapping[str, Any], package: Package) -> Table:
-    """A resource as a client describes it, not stored yet. Raises ValidationError."""
-    if given.get("upload") not in (None, ""):
-        raise fault("upload", "Files cannot be uploaded to this server yet.")
-    faults: dict[str, Any] = {}
-    for name in ("name", *RESOURCE_TEXTS):
-        value = given.get(name)
-        if value is not None and not isinstance(value, str):
-            faults[name] = ["Must be a text"]
-        elif value is not None and ("\0" in value or len(value) > 100_000):
-            faults[name] = ["Must be a text of at most 100,000 characters"]
-    uuid = given.get("id") or ""
-    if not isinstance(uuid, str) or (uuid and not _is_id(uuid)):
-        faults["id"] = ["Invalid id provided"]
-    url_type = given.get("url_type") or ""
-    if url_type not in ("", "datastore"):
-        faults["url_type"] = ["Must be 'datastore' or left out"]
-    if faults:
-        raise ValidationError(faults)
-    kept = {name: with_floats(value) for name, value in given.items() if name not in _OWN}
-    return Table(0, uuid, package.workspace_id, package.id, given.get("name") or "", url_type, document=kept)
-
-
-def _is_id(text: str) -> bool:
-    """What can stand in a path as it is."""
-    return 7 <= len(text) <= 100 and all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in text)
-
-
-def _package_of(read: Parameters) -> tuple[Package, list[Mapping[str, Any]]]:
-    """A package as a client describes it, and its resources. Raises ValidationError."""
-    given = read.given
-    document: dict[str, Any] = {}
-    for name in ("name", "title", *PACKAGE_TEXTS):
-        value = given.get(name)
-        if value is not None and not isinstance(value, str):
-            read.fault(name, "Must be a text")
-        elif name in PACKAGE_TEXTS and value is not None:
-            document[name] = value
-    if not given.get("name"):
-        read.fault("name", "Missing value")
-    uuid = given.get("id") or ""
-    if not isinstance(uuid, str) or (uuid and not _is_id(uuid)):
-        read.fault("id", "Invalid id provided")
-    tags = json_or(given.get("tags") or [])
-    if not isinstance(tags, list) or len(tags) > MAX_TAGS or not all(_is_tag(tag) for tag in tags):
-        read.fault("tags", "Not a list of dicts, each with a name of 2 to 100 characters")
-    else:
-        document["tags"] = sorted({tag["name"] for tag in tags})
-    extras = json_or(given.get("extras") or [])
-    if not isinstance(extras, list) or len(extras) > MAX_EXTRAS or not all(_is_extra(item) for item in extras):
-        read.fault("extras", "Not a list of dicts, each with key and value")
-    else:
-        document["extras"] = [{"key": item["key"], "value": item["value"]} for item in extras]
-        if len({item["key"] for item in extras}) != len(extras):
-            read.fault("extras", "There is a duplicate key")
-    resources = json_or(given.get("resources") or [])
-    if not isinstance(resources, list) or not all(isinstance(item, dict) for item in resources):
-        read.fault("resources", "Not a list of dicts")
-        resources = []
-    if len(resources) > MAX_RESOURCES:
-        read.fault("resources", f"More than {MAX_RESOURCES:,} resources in one request")
-    private = read.boolean("private", False)
-    read.done()
-    package = Package(0, uuid, 0, given["name"], given.get("title") or "", not private, document=document)
-    return package, resources
-
-
-def _is_tag(tag: Any) -> bool:
-    return isinstance(tag, dict) and isinstance(tag.get("name"), str) and 2 <= len(tag["name"]) <= 100
-
-
-def _is_extra(item: Any) -> bool:
-    return isinstance(item, dict) and all(isinstance(item.get(name), str) for name in ("key", "value"))
-
-
-def _id(call: Call) -> str:
+def required_id(call: Call) -> str:
     return Parameters(call.parameters).required("id")
 
 
@@ -246,114 +69,248 @@ def package_list(call: Call, services: Services) -> Response:
     return answer(call, names[offset : offset + limit])
 
 
-def _shown(package: Package, call: Call, services: Services) -> dict[str, Any]:
-    tables = services.tables.tables(package, call.request.principal)
-    return package_document(package, tables, _workspace_of(services, package.workspace_id), call.site)
-
-
 def package_show(call: Call, services: Services) -> Response:
     """A package with its resources."""
-    return answer(call, _shown(services.tables.package(_id(call), call.request.principal), call, services))
+    read = Parameters(call.parameters)
+    key = read.text("name_or_id") or read.required("id")
+    return answer(call, shown(services.tables.package(key, call.request.principal), call, services))
+
+
+def current_package_list_with_resources(call: Call, services: Services) -> Response:
+    """Packages with their resources, the last changed one first."""
+    read = Parameters(call.parameters)
+    limit, offset = read.natural("limit", MAX_FOUND), read.natural("offset", 0)
+    read.done()
+    packages = services.tables.packages(call.request.principal)
+    packages.sort(key=lambda package: -package.modified_us)
+    return answer(call, [shown(p, call, services) for p in packages[offset : offset + min(limit, MAX_FOUND)]])
+
+
+def _owner(call: Call, services: Services, default: str) -> Workspace:
+    """The workspace that ``owner_org`` names."""
+    principal = call.request.principal
+    owner = Parameters(call.parameters).text("owner_org") or default
+    try:
+        return workspace_named(services, owner, principal)
+    except NotFound:
+        # Who may not add to every workspace does not learn which ones there are.
+        require(principal, Action.REGISTER)
+        raise fault("owner_org", "Organization does not exist") from None
 
 
 def package_create(call: Call, services: Services) -> Deferred:
     """Make a package, with its resources."""
     principal = call.request.principal
-    read = Parameters(call.parameters)
-    owner = read.text("owner_org") or DEFAULT_WORKSPACE
-    try:
-        workspace = workspace_named(services, owner, principal)
-    except NotFound:
-        # Who may not add to every workspace does not learn which ones there are.
-        require(principal, Action.REGISTER)
-        raise fault("owner_org", "Organization does not exist") from None
-    if not may(principal, Action.REGISTER, services.tables.workspace_resource(workspace)):
-        # Who may not is not told what is wrong with the rest.
-        services.tables.put_package(Package(0, "", 0, "no"), (), principal, workspace, call.request.actor("ckan", ""))
-    package, given = _package_of(read)
-    resources = [new_resource(item, package) for item in given]
+    workspace = _owner(call, services, DEFAULT_WORKSPACE)
+    # Who may not is not told what is wrong with the rest.
+    require(principal, Action.REGISTER, services.tables.workspace_resource(workspace))
+    given = described(call.parameters, services)
+    document = {**given.package.document, "creator": principal.name}
+    package = replace(given.package, document=document)
     by = call.request.actor("ckan", call.name)
-    future = services.tables.put_package(package, resources, principal, workspace, by)
-    return Deferred(future, lambda made: answer(call, _shown(made, call, services)))
+    future = services.packages.save(package, given.resources, given.groups, principal, workspace, by)
+    return Deferred(future, lambda made: answer(call, shown(made, call, services)))
+
+
+def package_update(call: Call, services: Services) -> Deferred:
+    """Describe a package anew. What is left out goes, its resources too."""
+    read = Parameters(call.parameters)
+    package = services.tables.package(read.text("id") or read.required("name"), call.request.principal, Action.REGISTER)
+    return _save(call, services, package, call.parameters)
+
+
+def package_patch(call: Call, services: Services) -> Deferred:
+    """Change what is said of a package; what is left out stays."""
+    package = services.tables.package(required_id(call), call.request.principal, Action.REGISTER)
+    before = shown(package, call, services)
+    given = {**before, "groups": None, **call.parameters, "id": package.uuid}
+    if "owner_org" not in call.parameters:
+        given["owner_org"] = None
+    return _save(call, services, package, given)
+
+
+def _save(call: Call, services: Services, package: Package, given: Mapping[str, Any]) -> Deferred:
+    principal = call.request.principal
+    workspace: Workspace | None = None
+    owner = given.get("owner_org")
+    if owner:
+        here = workspace_of(services, package.workspace_id)
+        if owner not in (here.uuid, here.name):
+            workspace = _owner(Call(call.name, dict(given), call.request, call.callback), services, "")
+            require(principal, Action.REGISTER, services.tables.workspace_resource(workspace))
+    tables = services.tables.tables(package, principal)
+    urls = {table.uuid: download_url(table, package, call.site) for table in tables}
+    found = described(given, services, package, tables, urls)
+    by = call.request.actor("ckan", call.name)
+    future = services.packages.save(found.package, found.resources, found.groups, principal, workspace, by)
+    return Deferred(future, lambda made: answer(call, shown(made, call, services)))
+
+
+def package_owner_org_update(call: Call, services: Services) -> Deferred:
+    """Move a package to another organization."""
+    principal = call.request.principal
+    package = services.tables.package(required_id(call), principal, Action.REGISTER)
+    key = Parameters(call.parameters).required("organization_id")
+    workspace = _owner(Call(call.name, {"owner_org": key}, call.request), services, "")
+    future = services.packages.save(package, None, None, principal, workspace, call.request.actor("ckan", call.name))
+    return Deferred(future, lambda _: answer(call, None))
+
+
+def package_resource_reorder(call: Call, services: Services) -> Deferred:
+    """Put resources of a package first, in the order given."""
+    principal = call.request.principal
+    package = services.tables.package(required_id(call), principal, Action.REGISTER)
+    read = Parameters(call.parameters)
+    order = read.listed("order")
+    read.done()
+    tables = {table.uuid: table for table in services.tables.tables(package, principal)}
+    if not order or len(set(order)) != len(order) or not set(order) <= set(tables):
+        raise fault("order", "resources do not belong to dataset or are doubled")
+    wanted = [*order, *(uuid for uuid in tables if uuid not in order)]
+    by = call.request.actor("ckan", call.name)
+    future = services.packages.save(package, [tables[uuid] for uuid in wanted], None, principal, None, by)
+    return Deferred(future, lambda made: answer(call, {"id": made.uuid, "order": wanted}))
 
 
 def package_delete(call: Call, services: Services) -> Deferred:
     """Take a package out of sight."""
-    future = services.tables.delete_package(_id(call), call.request.principal, call.request.actor("ckan", call.name))
+    future = services.tables.delete_package(
+        required_id(call), call.request.principal, call.request.actor("ckan", call.name)
+    )
     return Deferred(future, lambda _: answer(call, None))
 
 
 def dataset_purge(call: Call, services: Services) -> Deferred:
-    """Remove a package with its resources and tables for good."""
-    future = services.tables.purge_package(_id(call), call.request.principal, call.request.actor("ckan", call.name))
+    """Remove a package with its resources, tables and files for good."""
+    future = services.tables.purge_package(
+        required_id(call), call.request.principal, call.request.actor("ckan", call.name)
+    )
     return Deferred(future, lambda _: answer(call, None))
 
 
 # ------------------------------------------------------------------ resources
 
 
-def resource_show(call: Call, services: Services) -> Response:
-    """A resource."""
-    key = _id(call)
-    principal = call.request.principal
+def found_resource(call: Call, services: Services, action: Action = Action.READ) -> Table:
+    """The resource that ``id`` names. Raises NotFound in CKAN's words."""
+    key = required_id(call)
     try:
-        table = services.tables.table(key, principal)
+        return services.tables.table(key, call.request.principal, action)
     except NotFound:
         raise NotFound("id", f'Resource "{key[:200]}" was not found.') from None
-    return answer(call, resource_document(table, _package_holding(table, services), call.site))
 
 
-def _package_holding(table: Table, services: Services) -> Package:
-    return services.tables.package_of(table)
+def resource_show(call: Call, services: Services) -> Response:
+    """A resource."""
+    table = found_resource(call, services)
+    return answer(call, resource_document(table, services.tables.package_of(table), call.site))
 
 
 def resource_create(call: Call, services: Services) -> Deferred:
-    """Add a resource to a package: a link, or with url_type datastore a place for a table."""
-    principal = call.request.principal
-    package = package_for(call.parameters, services, principal)
-    future = services.tables.put_resource(new_resource(call.parameters, package), call.request.actor("ckan", call.name))
-    return Deferred(future, lambda made: answer(call, resource_document(made, package, call.site)))
+    """Add a resource to a package: a link, a file (multipart/form-data, field ``upload``), or with url_type datastore
+    a place for a table."""
+    package = package_for(call.parameters, services, call.request.principal)
+    with upload_of(call) as upload:
+        table = new_resource(call.parameters, package, upload.keep() if upload else None)
+        return _put(call, services, table, package, upload)
+
+
+def resource_update(call: Call, services: Services) -> Deferred:
+    """Describe a resource anew, or give it another file. What is left out goes, but its file and its table."""
+    return _change(call, services, {})
+
+
+def resource_patch(call: Call, services: Services) -> Deferred:
+    """Change what is said of a resource, or give it another file; what is left out stays."""
+    table = found_resource(call, services, Action.REGISTER)
+    before = resource_document(table, services.tables.package_of(table), call.site)
+    if has_upload(call):
+        # They were of the file before.
+        before |= {"mimetype": None, "format": ""}
+        old = file_of(table)
+        if old is not None and old.name == table.name:
+            before["name"] = None
+    return _change(call, services, before)
+
+
+def _change(call: Call, services: Services, before: Mapping[str, Any]) -> Deferred:
+    table = found_resource(call, services, Action.REGISTER)
+    package = services.tables.package_of(table)
+    with upload_of(call) as upload:
+        file = upload.keep() if upload else None
+        own_url = download_url(table, package, call.site)
+        changed = changed_resource(table, {**before, **call.parameters}, own_url, file)
+        return _put(call, services, changed, package, upload)
+
+
+def _put(call: Call, services: Services, table: Table, package: Package, upload: Upload | None) -> Deferred:
+    by = call.request.actor("ckan", call.name)
+    future = services.tables.put_resource(table, by)
+
+    def finish(made: Table) -> Response:
+        return answer(call, resource_document(made, package, call.site))
+
+    if upload is None:
+        return Deferred(future, finish)
+    upload.taken_by(future)
+    # That it is to be loaded is as durable as the file when this is answered.
+    return Deferred(_asked(future, lambda made: jobs.ask_for_upload(made, services, by)), finish)
+
+
+def _asked(future: Future[Table], ask: Callable[[Table], Future[None] | None]) -> Future[Table]:
+    """A resource once it is stored and what is asked for then is, too."""
+    outer: Future[Table] = Future()
+
+    def stored(done: Future[Table]) -> None:
+        error = done.exception()
+        if error is not None:
+            outer.set_exception(error)
+            return
+        try:
+            further = ask(done.result())
+        except Exception as problem:
+            outer.set_exception(problem)
+            return
+        if further is None:
+            outer.set_result(done.result())
+        else:
+            further.add_done_callback(lambda _: outer.set_result(done.result()))
+
+    future.add_done_callback(stored)
+    return outer
 
 
 def resource_delete(call: Call, services: Services) -> Deferred:
-    """Remove a resource with its table."""
-    table = services.tables.table(_id(call), call.request.principal, Action.REGISTER)
+    """Remove a resource with its table and file."""
+    table = found_resource(call, services, Action.REGISTER)
     future = services.tables.delete_resource(table, call.request.actor("ckan", call.name))
     return Deferred(future, lambda _: answer(call, None))
 
 
-# ------------------------------------------------------------------ organizations
-
-
-def organization_list(call: Call, services: Services) -> Response:
-    """Workspaces: their names, or with all_fields what they are."""
+def resource_search(call: Call, services: Services) -> Response:
+    """Resources whose fields contain texts: ``query`` is one ``field:text`` or a list of them."""
     read = Parameters(call.parameters)
-    seen = services.catalogue.workspaces_seen(call.request.principal)
-    wanted = read.listed("organizations")
-    found = [workspace for name, workspace in sorted(seen.items()) if wanted is None or name in wanted]
-    limit, offset = read.natural("limit", 1 << 30), read.natural("offset", 0)
+    given = json_or(read.given.get("query"))
+    if not given:
+        raise fault("query", "Missing value")
+    terms: list[tuple[str, str]] = []
+    for item in given if isinstance(given, list) else [given]:
+        name, colon, text = item.partition(":") if isinstance(item, str) else ("", "", "")
+        if not colon or not text:
+            raise fault("query", "Must be <field>:<value> pair(s)")
+        if name not in ("name", "description", "format", "url", "hash"):
+            raise fault("query", f'Field "{name[:100]}" not recognised in resource_search.')
+        terms.append((name, text))
+    if len(terms) > MAX_TERMS:
+        raise fault("query", f"More than {MAX_TERMS} fields")
+    limit, offset = min(read.natural("limit", MAX_FOUND), MAX_FOUND), read.natural("offset", 0)
     read.done()
-    found = found[offset : offset + limit]
-    if not read.boolean("all_fields", False):
-        return answer(call, [workspace.name for workspace in found])
-    counts = _package_counts(call, services)
-    return answer(call, [_organization(workspace, counts) for workspace in found])
+    count, tables = services.packages.resources_with(terms, call.request.principal, limit=limit, offset=offset)
+    results = [resource_document(table, services.tables.package_of(table), call.site) for table in tables]
+    return answer(call, {"count": count, "results": results})
 
 
-def _package_counts(call: Call, services: Services) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for package in services.tables.packages(call.request.principal):
-        counts[package.workspace_id] = counts.get(package.workspace_id, 0) + 1
-    return counts
-
-
-def _organization(workspace: Workspace, counts: Mapping[int, int]) -> dict[str, Any]:
-    shown = organization(workspace)
-    return {**shown, "display_name": shown["title"], "package_count": counts.get(workspace.id, 0)}
-
-
-def organization_show(call: Call, services: Services) -> Response:
-    """A workspace."""
-    workspace = workspace_named(services, _id(call), call.request.principal)
-    shown = _organization(workspace, _package_counts(call, services))
-    return answer(call, {**shown, "extras": [], "tags": [], "groups": [], "users": []})
+def resource_view_list(call: Call, services: Services) -> Response:
+    """Views of a resource: none, as this server has pages of its own instead."""
+    found_resource(call, services)
+    return answer(call, [])

@@ -31,6 +31,10 @@ class BadRequest(ThalwegError):
     """No call of an action: answered with a JSON string, without an envelope."""
 
 
+class SearchQueryError(ThalwegError):
+    """A query of package_search that cannot be read: 400, with an envelope."""
+
+
 class NoSuchPage(ThalwegError):
     """An address that leads nowhere. ``status``: 404, or 415 for a body without a type."""
 
@@ -95,6 +99,9 @@ def _described(request: Request, error: Exception) -> tuple[int, dict[str, Any]]
     match error:
         case ValidationError():
             return 409, {**error.faults, "__type": "Validation Error"}
+        case SearchQueryError():
+            text = f"Search Query is invalid: {error.message!r}"
+            return 400, {"message": text, "__type": "Search Query Error"}
         case BadRecord():
             faults: dict[str, Any] = {error.parameter or "records": [error.message]}
             if error.row is not None and error.parameter == "records":

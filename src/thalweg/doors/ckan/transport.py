@@ -14,10 +14,12 @@ from urllib.parse import parse_qsl
 import orjson
 
 from thalweg.doors.ckan.errors import JSON, BadRequest, NoSuchPage
+from thalweg.doors.ckan.multipart import Form
 from thalweg.doors.http import Request, Response
 
 MAX_PARAMETERS: Final = 1_000
 """Of a query string or form."""
+JAVASCRIPT: Final = "application/javascript;charset=utf-8"
 _FORM: Final = "application/x-www-form-urlencoded"
 _DECODING: Final = "JSON Error: Error decoding JSON data. Error: {} JSON data extracted from the request: {!r}"
 _POST: Final = "JSON Error: Invalid request. Please use POST method for your request"
@@ -53,6 +55,8 @@ def parameters_of(request: Request, changes: bool) -> tuple[dict[str, Any], str]
         callback = query.pop("callback", "")
         return query, callback if isinstance(callback, str) else str(callback[0])
     content_type = request.header(b"content-type").partition(";")[0].strip().lower()
+    if content_type == "multipart/form-data":
+        return {**query, **_form_of(request).fields}, ""
     body = request.body
     if not body:
         if query and changes:
@@ -67,9 +71,17 @@ def parameters_of(request: Request, changes: bool) -> tuple[dict[str, Any], str]
             return {**from_json(body), **query}, ""
         # A form counts most, then what is in the address.
         return {**query, **form}, ""
-    if content_type == "multipart/form-data":
-        raise BadRequest("JSON Error: Files cannot be uploaded to this server yet; send parameters as JSON")
     return {**from_json(body), **query}, ""
+
+
+def _form_of(request: Request) -> Form:
+    """The form that took the body, or one for a body that was read as others are: without a file."""
+    if isinstance(request.received, Form):
+        return request.received
+    form = Form(request.header(b"content-type"), len(request.body), None)
+    form.feed(request.body)
+    form.end()
+    return form
 
 
 def pairs(text: bytes) -> dict[str, Any]:
@@ -172,5 +184,5 @@ def wrapped(call: Call, body: bytes) -> Response:
     """A whole envelope, called by the function that the client named, if it did."""
     if call.callback:
         text = f"{escape(call.callback[:200])}(".encode() + body + b");"
-        return Response(text, "application/javascript;charset=utf-8", headers=[("Vary", "Cookie")])
+        return Response(text, JAVASCRIPT, headers=[("Vary", "Cookie")])
     return Response(body, JSON, headers=[("Vary", "Cookie")])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import shutil
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,35 +16,44 @@ from thalweg.store.sqlite.check import FILE, check
 from thalweg.store.sqlite.connection import Readers, connect, domain_error
 from thalweg.store.sqlite.files import FileLock, StoreFiles, create_empty, expect_readable, sync_file, sync_folder
 from thalweg.store.sqlite.migrate import format_version, migrate, migrations, set_new_epoch
+from thalweg.store.sqlite.package_files import FILE_KEYS, FileFolder, copy_files, folder_of, move_files
 
 STEP_PAGES: Final = 1024
 """Pages copied between two chances to be interrupted."""
 
 
 def copy_to(database: Path, target: Path) -> None:
-    """Write a consistent copy to a new file: whole or not at all, on the disk when it is there.
+    """Write a consistent copy to a new file, and uploaded files to a folder beside it: whole or not at all, on the
+    disk when it is there.
 
     Readers and writers go on; the copy is of the moment when it began, and the write-ahead log is kept until it ends.
 
     raises  AlreadyExists, InvalidParameter (no such folder), StoreUnavailable
     """
     partial = target.with_name(target.name + ".partial")
+    stack = ExitStack()
     try:
         if target.exists():
             raise FileExistsError
         if not target.parent.is_dir():
             raise InvalidParameter("target", f"There is no folder '{target.parent}'; make it first.")
         partial.unlink(missing_ok=True)
+        if folder_of(target).exists():
+            raise FileExistsError
         create_empty(partial)
+        stack.enter_context(FileFolder(database).held())
         source = connect(database, writer=False)
         try:
             # An open snapshot: without it every commit would make the copy start again.
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM store_meta").fetchall()
             _copy(source, partial)
+            # As the copy has them: what is removed from now on is kept until this has ended.
+            keys = [str(key) for key, _, _ in source.execute(FILE_KEYS).fetchall()]
         finally:
             source.close(True)
         sync_file(partial)
+        copy_files(keys, database, target)
         _give_name(partial, target)
         sync_folder(target.parent)
     except FileExistsError:
@@ -55,6 +65,7 @@ def copy_to(database: Path, target: Path) -> None:
     except OSError as error:
         raise StoreUnavailable(f"The back-up '{target}' cannot be written: {error.strerror}.") from error
     finally:
+        stack.close()
         with suppress(OSError):
             partial.unlink(missing_ok=True)
 
@@ -111,6 +122,7 @@ def restore_to(source: Path, files: StoreFiles, *, overwrite: bool, accept_damag
         finally:
             for suffix in ("", "-journal", "-wal", "-shm"):
                 prepared.with_name(prepared.name + suffix).unlink(missing_ok=True)
+            shutil.rmtree(folder_of(prepared), ignore_errors=True)
     except apsw.FullError as error:
         raise StoreUnavailable(f"There is not enough room for the store in '{files.database.parent}'.") from error
     except apsw.Error as error:
@@ -128,6 +140,8 @@ def _put_in_place(source: Path, prepared: Path, files: StoreFiles, accept_damage
         accepted = _prepare(source, prepared, accept_damage)
         if files.database.exists():
             _retire(files)
+        # Their names are of their own: none of the store's that was is overwritten by another's.
+        move_files(prepared, files.database)
         os.replace(prepared, files.database)
         sync_folder(files.database.parent)
         return accepted
@@ -149,8 +163,10 @@ def _prepare(source: Path, prepared: Path, accept_damage: bool) -> list[Finding]
         try:
             migrate(connection)
             set_new_epoch(connection)
+            keys = [str(key) for key, _, _ in connection.execute(FILE_KEYS).fetchall()]
         finally:
             connection.close(True)
+        copy_files(keys, source, prepared)
         readers = Readers(prepared)
         accepted: list[Finding] = []
         try:

@@ -17,6 +17,8 @@ from thalweg.store.codec.merge import is_sorted_unique
 from thalweg.store.sqlite.changes import decode_side
 from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.layer_check import check_layers
+from thalweg.store.sqlite.package_check import check_packages
+from thalweg.store.sqlite.package_files import check_files
 from thalweg.store.sqlite.ranges import (
     BLOCK,
     Kinds,
@@ -66,6 +68,8 @@ def check(readers: Readers) -> Iterator[Finding]:
         yield from check_layers(readers)
         yield from check_streams(readers)
         yield from check_tables(readers)
+        yield from check_packages(readers)
+        yield from check_files(readers, readers.path)
     except DamagedData as error:
         # Damage at which not even the lists can be read.
         yield Finding(FILE, error.message)

@@ -163,7 +163,7 @@ class Readers:
     """A reader for each thread that asks, opened when it first does."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._local = threading.local()
         self._all: WeakSet[Reader] = WeakSet()
         self._lock = threading.Lock()
@@ -217,7 +217,7 @@ class Readers:
             if self._closed:
                 raise StoreUnavailable("The store is closed.")
             try:
-                reader = Reader(self._path)
+                reader = Reader(self.path)
             except apsw.Error as error:
                 raise domain_error(error) from error
             self._all.add(reader)

@@ -47,6 +47,7 @@ from thalweg.store.sqlite.feature_part import FeaturePart
 from thalweg.store.sqlite.files import StoreFiles
 from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
+from thalweg.store.sqlite.package_part import PackagePart
 from thalweg.store.sqlite.published_calls import PublishedCalls
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
@@ -60,7 +61,7 @@ from thalweg.store.sqlite.writing import Prepared, insert, read_state
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore(FeaturePart, TablePart, PublishedCalls, StreamCalls):
+class SqliteStore(FeaturePart, TablePart, PackagePart, PublishedCalls, StreamCalls):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -77,6 +78,7 @@ class SqliteStore(FeaturePart, TablePart, PublishedCalls, StreamCalls):
         self._maintenance = Maintenance(files, self._readers, self._writer)
         self._open_features(self._readers, self._writer, self._maintenance.relieve)
         self._open_tables(self._readers, self._writer, self._maintenance.relieve)
+        self._open_packages(self._readers, self._writer, self._table_catalogue, files.database)
         super().__init__(self._readers, self._writer)
         self._open_published(self._readers, self._writer, self._streams.all_streams)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])
@@ -397,6 +399,7 @@ class SqliteStore(FeaturePart, TablePart, PublishedCalls, StreamCalls):
 
     def maintain(self) -> None:
         self._maintenance.round()
+        self._tend_packages(self.leads)
 
     def close(self) -> None:
         if self._writer.is_started:

@@ -21,6 +21,8 @@ STEP: Final = 5_000
 STRAYS: Final = """
     SELECT DISTINCT table_id FROM {table} WHERE table_id NOT IN (SELECT id FROM package_resource)
         AND table_id NOT IN (SELECT table_id FROM table_removal) AND table_id NOT IN (SELECT -part FROM table_draft)"""
+_WORD_INDEXES: Final = """
+    SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%USING fts5%' AND sql NOT LIKE '%fts5vocab%'"""
 _STORED: Final = {
     FieldType.TEXT: str, FieldType.INT4: int, FieldType.INT8: int, FieldType.FLOAT8: float, FieldType.NUMERIC: bytes,
     FieldType.BOOL: int, FieldType.DATE: str, FieldType.TIME: str, FieldType.TIMESTAMP: int,
@@ -131,5 +133,5 @@ def _words(query: Any, table: Table, texters: list[Any], rows: list[Any]) -> Ite
 def refresh_words(query: Any) -> None:
     """Have a connection look at every index of words, inside a snapshot: it may remember one as it was before others
     wrote, which PRAGMA integrity_check would take for damage."""
-    for (name,) in query("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%USING fts5%'"):
+    for (name,) in query(_WORD_INDEXES):
         query(f"SELECT 1 FROM {name} WHERE {name} MATCH 'a' LIMIT 1")

@@ -12,6 +12,9 @@ from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, Package, Table
 from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.entities import new_uuid, to_json
+from thalweg.store.sqlite.entity_writes import drop_grants_on
+from thalweg.store.sqlite.package_files import take_file
+from thalweg.store.sqlite.package_index import index_package, index_resource
 from thalweg.store.sqlite.writer import Transaction
 
 PACKAGE_BY_UUID: Final = "SELECT id, generation FROM package WHERE uuid = ?"
@@ -221,13 +224,28 @@ def put_package(tx: Transaction, package: Package) -> Package:
         if tx.rows(PACKAGE_BY_UUID, (made.uuid,)):
             raise AlreadyExists("id", "Dataset id already exists")
         values = (made.workspace_id, made.uuid, made.name, _package_document(made))
-        return replace(made, id=int(tx.rows(INSERT_PACKAGE, values)[0][0]), generation=1)
+        made = replace(made, id=int(tx.rows(INSERT_PACKAGE, values)[0][0]), generation=1)
+        index_package(tx, made)
+        return made
     old = package_in(tx, package.id)
+    if old.workspace_id != package.workspace_id:
+        # Roles are held for something in a workspace.
+        drop_grants_on(tx, old.workspace_id, "package", old.id)
+        for number, _, _ in tx.rows(TABLES_OF, (old.id,)):
+            drop_grants_on(tx, old.workspace_id, "table", number)
     made = replace(package, uuid=old.uuid, created_us=old.created_us, modified_us=tx.now_us)
     changed = (made.workspace_id, made.name, _package_document(made), made.id)
     made = replace(made, generation=int(tx.rows(UPDATE_PACKAGE, changed)[0][0]))
     tx.rows(MOVE_RESOURCES, (made.workspace_id, made.id, made.workspace_id))
+    index_package(tx, made)
     return made
+
+
+def touch_package(tx: Transaction, package_id: int) -> None:
+    """Note that something of a package has changed: one of its resources."""
+    made = replace(package_in(tx, package_id), modified_us=tx.now_us)
+    tx.rows(UPDATE_PACKAGE, (made.workspace_id, made.name, _package_document(made), made.id))
+    tx.rows("UPDATE package_entry SET modified_us = ? WHERE package_id = ?", (tx.now_us, package_id))
 
 
 def table_in(tx: Transaction, table_id: int) -> Table:
@@ -241,6 +259,7 @@ def table_in(tx: Transaction, table_id: int) -> Table:
 def put_resource(tx: Transaction, table: Table) -> Table:
     """See ``TableStore.put_resource``."""
     package = package_in(tx, table.package_id)
+    touch_package(tx, package.id)
     if table.id == 0:
         uuid = table.uuid or new_uuid()
         if tx.rows(FIND_UUID, (uuid,)):
@@ -251,15 +270,21 @@ def put_resource(tx: Transaction, table: Table) -> Table:
             created_us=tx.now_us, modified_us=tx.now_us,
         )  # fmt: skip
         number = tx.rows(INSERT_TABLE, (package.workspace_id, package.id, uuid, position, _table_document(made)))[0][0]
-        return table_in(tx, number)
+        stored = table_in(tx, number)
+        take_file(tx, None, stored)
+        index_resource(tx, stored)
+        return stored
     old = table_in(tx, table.id)
-    return store_table(
+    stored = store_table(
         tx,
         replace(
             old, name=table.name, url_type=table.url_type, position=table.position, document=table.document,
             modified_us=tx.now_us,
         ),
     )  # fmt: skip
+    take_file(tx, old, stored)
+    index_resource(tx, stored)
+    return stored
 
 
 def store_table(tx: Transaction, table: Table) -> Table:

@@ -31,6 +31,7 @@ from thalweg.store.sqlite import table_drafts, table_entities, table_log, table_
 from thalweg.store.sqlite.audit import differences, record
 from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.entity_writes import drop_grants_on
+from thalweg.store.sqlite.package_index import forget_package
 from thalweg.store.sqlite.table_batches import batch_maker
 from thalweg.store.sqlite.table_entities import TableCatalogue, package_in, store_table, table_in
 from thalweg.store.sqlite.table_plan import plan
@@ -110,6 +111,8 @@ class TablePart:
                 table_shape.delete(tx, table_in(tx, number), actor(by).name)
                 count += 1
             drop_grants_on(tx, package.workspace_id, "package", package_id)
+            forget_package(tx, package_id)
+            tx.rows("DELETE FROM package_group_member WHERE package_id = ?", (package_id,))
             tx.rows(table_entities.DELETE_PACKAGE, (package_id,))
             record(tx, by, "purge package", package.name, f"{count} resources", package.workspace_id)
 
@@ -137,6 +140,7 @@ class TablePart:
         def work(tx: Transaction) -> None:
             table = table_in(tx, table_id)
             table_shape.delete(tx, table, actor(by).name)
+            table_entities.touch_package(tx, table.package_id)
             record(tx, by, "delete resource", table.uuid, f"name: {table.name!r}", table.workspace_id)
 
         return self._table_writer.submit(work, frees_space=True)

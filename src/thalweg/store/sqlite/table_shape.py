@@ -20,6 +20,8 @@ from thalweg.domain.tables import (
     TableChange,
 )
 from thalweg.store.sqlite.entity_writes import drop_grants_on
+from thalweg.store.sqlite.package_files import take_file
+from thalweg.store.sqlite.package_index import forget_resource
 from thalweg.store.sqlite.table_cells import texter, texts_of_rows
 from thalweg.store.sqlite.table_entities import store_table
 from thalweg.store.sqlite.table_log import State, append_log
@@ -309,4 +311,7 @@ def delete(tx: Transaction, table: Table, by: str) -> None:
     tx.rows("DELETE FROM table_state WHERE table_id = ?", (table.id,))
     tx.rows(REMOVE, (0, table.id))
     drop_grants_on(tx, table.workspace_id, "table", table.id)
+    take_file(tx, table, None)
+    forget_resource(tx, table)
+    tx.rows("DELETE FROM table_job WHERE table_id = ?", (table.id,))
     tx.rows("DELETE FROM package_resource WHERE id = ?", (table.id,))

@@ -1,0 +1,332 @@
+"""Packages and resources as clients describe them, into the domain's. All faults are told at once."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from thalweg.auth.policy import Action
+from thalweg.domain.access import Principal
+from thalweg.domain.errors import InvalidParameter, NotFound
+from thalweg.domain.packages import FILE_KEY, Group, StoredFile, file_of
+from thalweg.domain.tables import Package, Table
+from thalweg.doors.ckan.documents import PACKAGE_TEXTS
+from thalweg.doors.ckan.errors import ValidationError, fault
+from thalweg.doors.ckan.reading import Parameters, json_or
+from thalweg.doors.ckan.transport import with_floats
+from thalweg.services.packages import check_tag
+from thalweg.services.services import Services
+
+RESOURCE_TEXTS: Final = (
+    "url", "description", "format", "mimetype", "mimetype_inner", "hash", "resource_type", "cache_url",
+)  # fmt: skip
+_OWN: Final = frozenset(
+    "id package_id name position created last_modified metadata_modified state url_type datastore_active "
+    "cache_last_updated revision_id upload clear_upload package datastore_contains_all_records_of_source_file".split()
+)
+"""Keys of a resource that the server says itself; all that are not known are kept as they are."""
+MAX_TAGS: Final = 200
+MAX_EXTRAS: Final = 500
+MAX_RESOURCES: Final = 1_000
+"""Most resources that a package is described with in one request."""
+MAX_GROUPS: Final = 100
+MAX_TEXT: Final = 100_000
+"""Longest text of a description, characters."""
+FORMATS: Final = {
+    name.lower(): name
+    for name in "CSV TSV JSON GeoJSON XLSX XLS ODS Parquet XML KML KMZ GML SHP ZIP PDF HTML TXT WMS WFS RDF TTL "
+    "GeoTIFF NetCDF GPKG PNG JPEG API DOCX DOC GTFS SHAPE YAML SQL".split()
+}
+"""Formats that are written in one way whatever a client writes, as facets count them."""
+_EXTENSIONS: Final = {"jpg": "JPEG", "htm": "HTML", "tif": "GeoTIFF", "nc": "NetCDF", "yml": "YAML", "tab": "TSV"}
+
+
+@dataclass(slots=True)
+class Described:
+    """A package, and what it is to hold; None: as it is."""
+
+    package: Package
+    resources: list[Table] = field(default_factory=list)
+    groups: list[Group] | None = None
+
+
+def package_for(resource: Mapping[str, Any], services: Services, principal: Principal) -> Package:
+    """The package that a new resource is to belong to, if the caller may add to it."""
+    key = resource.get("package_id")
+    if not key or not isinstance(key, str):
+        raise fault("package_id", "Missing value")
+    try:
+        return services.tables.package(key, principal, Action.REGISTER)
+    except NotFound:
+        raise NotFound("package_id", f"Dataset {key[:200]!r} was not found.") from None
+
+
+# ------------------------------------------------------------------ resources
+
+
+def new_resource(given: Mapping[str, Any], package: Package, file: StoredFile | None = None) -> Table:
+    """A resource as a client describes it, not stored yet. Raises ValidationError."""
+    uuid = given.get("id") or ""
+    faults = resource_faults(given)
+    if not isinstance(uuid, str) or (uuid and not is_id(uuid)):
+        faults["id"] = ["Invalid id provided"]
+    if faults:
+        raise ValidationError(faults)
+    url_type = given.get("url_type") or ""
+    made = Table(0, uuid, package.workspace_id, package.id, given.get("name") or "", "")
+    return _described(made, given, "datastore" if url_type == "datastore" else "", file)
+
+
+def changed_resource(old: Table, given: Mapping[str, Any], own_url: str, file: StoredFile | None = None) -> Table:
+    """A known one as a client describes it anew.
+
+    own_url  where its file is now; one that is named otherwise, or taken back (``clear_upload``), goes
+    raises   ValidationError
+    """
+    faults = resource_faults(given)
+    if faults:
+        raise ValidationError(faults)
+    clear = str(given.get("clear_upload") or "").lower() in ("true", "1", "yes", "on")
+    url = given.get("url")
+    kept = file or (None if clear or url not in (None, "", own_url, own_url.rpartition("/")[2]) else file_of(old))
+    url_type = old.url_type if old.url_type == "datastore" and not file else ""
+    if given.get("url_type") == "datastore":
+        url_type = "datastore"
+    elif url_type and isinstance(url, str) and url and not url.endswith(f"/datastore/dump/{old.uuid}"):
+        url_type = ""
+    return _described(replace(old, name=given.get("name") or ""), given, url_type, kept)
+
+
+def _described(table: Table, given: Mapping[str, Any], url_type: str, file: StoredFile | None) -> Table:
+    kept = {name: with_floats(value) for name, value in given.items() if name not in _OWN and name != FILE_KEY}
+    size = kept.get("size")
+    if isinstance(size, str) and size.isascii() and size.isdigit() and len(size) < 18:
+        kept["size"] = int(size)
+    name = table.name
+    if file is not None:
+        url_type = "upload"
+        kept = {key: value for key, value in kept.items() if key not in ("url", "size", "hash")}
+        kept[FILE_KEY] = file.document()
+        kept["mimetype"] = kept.get("mimetype") or file.mimetype
+        name = name or file.name
+    elif url_type == "datastore":
+        kept.pop("url", None)
+    given_format = str(kept.get("format") or "").strip()
+    if given_format:
+        kept["format"] = FORMATS.get(given_format.lower().lstrip("."), given_format)
+    else:
+        found = format_of(file.name if file is not None else str(kept.get("url") or ""))
+        if found:
+            kept["format"] = found
+    return replace(table, name=name, url_type=url_type, document=kept)
+
+
+def format_of(address: str) -> str:
+    """By the ending of a file's name or an address; empty: not known."""
+    try:
+        path = urlsplit(address).path
+    except ValueError:
+        return ""
+    ending = posixpath.splitext(path)[1].lstrip(".").lower()
+    return _EXTENSIONS.get(ending) or FORMATS.get(ending, "")
+
+
+def resource_faults(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is wrong with a description, by field."""
+    faults: dict[str, Any] = {}
+    for name in ("name", *RESOURCE_TEXTS):
+        value = given.get(name)
+        if value is not None and not isinstance(value, str):
+            faults[name] = ["Must be a text"]
+        elif value is not None and ("\0" in value or len(value) > MAX_TEXT):
+            faults[name] = [f"Must be a text of at most {MAX_TEXT:,} characters"]
+    url_type = given.get("url_type") or ""
+    if url_type not in ("", "datastore", "upload"):
+        faults["url_type"] = ["Must be 'datastore', 'upload' or left out"]
+    upload = given.get("upload")
+    if upload not in (None, ""):
+        faults["upload"] = ["A file is uploaded as multipart/form-data"]
+    return faults
+
+
+def is_id(text: str) -> bool:
+    """What can stand in a path as it is."""
+    return 7 <= len(text) <= 100 and all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in text)
+
+
+# ------------------------------------------------------------------ packages
+
+
+def described(
+    given: Mapping[str, Any], services: Services, old: Package | None = None, tables: list[Table] | None = None,
+    own_urls: Mapping[str, str] | None = None,
+) -> Described:  # fmt: skip
+    """A package as a client describes it.
+
+    old, tables  the package that is changed, with the resources the caller sees; None: a new one
+    own_urls     where their files are, by UUID
+    raises       ValidationError
+    """
+    read = Parameters(given)
+    document: dict[str, Any] = {}
+    for name in ("name", "title", *PACKAGE_TEXTS):
+        value = given.get(name)
+        if value is not None and not isinstance(value, str):
+            read.fault(name, "Must be a text")
+        elif value is not None and (len(value) > MAX_TEXT or "\0" in value):
+            read.fault(name, f"Must be a text of at most {MAX_TEXT:,} characters")
+        elif name in PACKAGE_TEXTS and value is not None:
+            document[name] = value
+    if not given.get("name"):
+        read.fault("name", "Missing value")
+    kind = given.get("type") or "dataset"
+    if not isinstance(kind, str) or len(kind) > 100:
+        read.fault("type", "Must be a text")
+    elif kind != "dataset":
+        document["type"] = kind
+    uuid = given.get("id") or ""
+    if old is None and (not isinstance(uuid, str) or (uuid and not is_id(uuid))):
+        read.fault("id", "Invalid id provided")
+    state = given.get("state") or "active"
+    if state not in ("active", "deleted", "draft"):
+        read.fault("state", "Value must be one of active, deleted, draft")
+    elif state == "draft":
+        document["state"] = state
+    _read_tags(read, document, services)
+    _read_extras(read, document)
+    groups = _read_groups(read, services)
+    private = read.boolean("private", False)
+    resources = _read_resources(read, old, tables or [], own_urls or {})
+    read.done()
+    title = given.get("title") or ""
+    if old is None:
+        package = Package(0, uuid, 0, given["name"], title, not private, state == "active", document)
+    else:
+        if "creator" in old.document:
+            document["creator"] = old.document["creator"]
+        package = replace(
+            old, name=given["name"], title=title, public=not private, active=state == "active", document=document
+        )
+    for table in [table for table in resources if table.id == 0]:
+        resources[resources.index(table)] = replace(table, workspace_id=package.workspace_id, package_id=package.id)
+    return Described(package, resources, groups)
+
+
+def _read_tags(read: Parameters, document: dict[str, Any], services: Services) -> None:
+    tags = json_or(read.given.get("tags") or [])
+    text = read.given.get("tag_string")
+    if isinstance(text, str) and text.strip():
+        tags = [*(tags if isinstance(tags, list) else []), *({"name": t.strip()} for t in text.split(",") if t.strip())]
+    if not isinstance(tags, list) or len(tags) > MAX_TAGS or not all(isinstance(t, dict) for t in tags):
+        read.fault("tags", f"Not a list of at most {MAX_TAGS} dicts, each with a name")
+        return
+    free: set[str] = set()
+    bound: set[tuple[str, str]] = set()
+    known = None
+    for tag in tags:
+        name = tag.get("name")
+        if not isinstance(name, str):
+            read.fault("tags", "Missing value")
+            continue
+        vocabulary_id = tag.get("vocabulary_id")
+        try:
+            check_tag(name)
+            if vocabulary_id:
+                known = known or {v.uuid: v for v in services.packages.vocabularies()}
+                vocabulary = known.get(vocabulary_id) if isinstance(vocabulary_id, str) else None
+                if vocabulary is None:
+                    raise InvalidParameter("tags", "Tag vocabulary was not found.")
+                if name not in vocabulary.tags:
+                    raise InvalidParameter("tags", f"Tag {name} does not belong to vocabulary {vocabulary.name}")
+                bound.add((vocabulary.uuid, name))
+            else:
+                free.add(name)
+        except InvalidParameter as error:
+            read.fault("tags", error.message)
+    document["tags"] = sorted(free)
+    if bound:
+        document["vocabulary_tags"] = [list(item) for item in sorted(bound)]
+
+
+def _read_extras(read: Parameters, document: dict[str, Any]) -> None:
+    extras = json_or(read.given.get("extras") or [])
+    if isinstance(extras, list):
+        # A deleted one is sent back as such by old clients.
+        extras = [item for item in extras if not (isinstance(item, dict) and item.get("state") == "deleted")]
+    if (
+        not isinstance(extras, list)
+        or len(extras) > MAX_EXTRAS
+        or not all(isinstance(item, dict) and isinstance(item.get("key"), str) and item["key"] for item in extras)
+    ):
+        read.fault("extras", f"Not a list of at most {MAX_EXTRAS} dicts, each with key and value")
+        return
+    if len({item["key"] for item in extras}) != len(extras):
+        read.fault("extras", "There is a duplicate key")
+    if any("value" not in item for item in extras):
+        read.fault("extras", "Missing value")
+        return
+    document["extras"] = [{"key": item["key"], "value": _text(item["value"])} for item in extras]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(with_floats(value), ensure_ascii=False) if value is not None else ""
+
+
+def _read_groups(read: Parameters, services: Services) -> list[Group] | None:
+    if read.given.get("groups") is None:
+        return None
+    given = json_or(read.given["groups"])
+    if not isinstance(given, list) or len(given) > MAX_GROUPS or not all(isinstance(item, dict) for item in given):
+        read.fault("groups", f"Not a list of at most {MAX_GROUPS} dicts, each with id or name")
+        return None
+    groups: dict[int, Group] = {}
+    for item in given:
+        key = item.get("id") or item.get("name")
+        try:
+            if not isinstance(key, str):
+                raise NotFound("groups", "Missing value")
+            group = services.packages.group(key)
+            groups[group.id] = group
+        except NotFound:
+            read.fault("groups", f"Group {str(key)[:100]!r} was not found.")
+    return list(groups.values())
+
+
+def _read_resources(
+    read: Parameters, old: Package | None, tables: list[Table], own_urls: Mapping[str, str]
+) -> list[Table]:
+    given = json_or(read.given.get("resources") or [])
+    if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+        read.fault("resources", "Not a list of dicts")
+        return []
+    if len(given) > MAX_RESOURCES:
+        read.fault("resources", f"More than {MAX_RESOURCES:,} resources in one request")
+        return []
+    known = {table.uuid: table for table in tables}
+    place = old or Package(0, "", 0, "")
+    found: list[Table] = []
+    faults: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for item in given:
+        uuid = item.get("id")
+        try:
+            if isinstance(uuid, str) and uuid in seen:
+                raise fault("id", "Resource id is doubled")
+            if isinstance(uuid, str) and uuid in known:
+                found.append(changed_resource(known[uuid], item, own_urls.get(uuid, "")))
+            else:
+                found.append(new_resource(item, place))
+            faults.append({})
+            if isinstance(uuid, str) and uuid:
+                seen.add(uuid)
+        except ValidationError as error:
+            faults.append(error.faults)
+    if any(faults):
+        read.faults["resources"] = list(faults)
+    return found
