@@ -13,6 +13,7 @@ from thalweg.services.catalogue import CatalogueService
 from thalweg.services.features import FeatureService
 from thalweg.services.observe import Observe
 from thalweg.services.streams import Streams
+from thalweg.services.table_procedures import with_table_procedures
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
@@ -32,9 +33,10 @@ class Services:
     @staticmethod
     def over(store: Store, settings: Settings) -> Services:
         streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
+        observed = with_table_procedures(store)
         return Services(
-            Observe(store),
-            CatalogueService(store),
+            Observe(observed),
+            CatalogueService(observed),
             Access(store, settings),
             FeatureService(store),
             TableService(store),

@@ -28,6 +28,7 @@ from thalweg.domain.tables import (
 )
 from thalweg.services.procedure_rows import ProcedureTable
 from thalweg.services.procedure_tables import PACKAGE_PREFIX, ProcedureTables
+from thalweg.services.table_declared import with_index
 
 MAX_DOCUMENT_BYTES: Final = 200_000
 """Longest description of a package or resource, as JSON: it is read as a whole each time it is shown."""
@@ -236,7 +237,7 @@ class TableService:
         self, table: Table, change: TableChange, records: Sequence[Any], method: Method, by: Actor
     ) -> Future[Written]:
         self._check_resource(table)
-        return self._store.alter_table(table, change, records, method=method, by=by)
+        return self._store.alter_table(table, with_index(table, change), records, method=method, by=by)
 
     def write(
         self, table: Table, method: Method, records: Sequence[Any], *, dry_run: bool, by: Actor
