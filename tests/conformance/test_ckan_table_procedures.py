@@ -15,7 +15,7 @@ from tests.store.support import WAIT_S, register
 from thalweg.domain.access import Grant, Role, Scope, User
 
 DEFINITION = "urn:ogc:def:parameter:x-thalweg:1.0:river:water:level"
-FIELDS = [
+FIELDS: list[dict[str, Any]] = [
     {"id": "station", "type": "text", "info": {"thalweg": "station"}},
     {"id": "t", "type": "timestamp", "info": {"thalweg": "time"}},
     {"id": "level", "type": "numeric",
@@ -64,10 +64,9 @@ def names(site: Site, **options: Any) -> list[str]:
 
 
 def csv_rows(site: Site, name: str, **query: str) -> list[list[str]]:
-    text = sos(
-        site, "GetObservation", "1.0.0", offering=name, procedure=name, responseFormat="text/plain",
-        **{"observedProperty": ":", "eventTime": "2019-01-01T00:00:00Z/2022-01-01T00:00:00Z", **query},
-    ).decode()  # fmt: skip
+    asked: dict[str, str] = {"observedProperty": ":", "eventTime": "2019-01-01T00:00:00Z/2022-01-01T00:00:00Z"}
+    asked |= {"offering": name, "procedure": name, "responseFormat": "text/plain", **query}
+    text = sos(site, "GetObservation", "1.0.0", 200, "", **asked).decode()
     return [line.split(",") for line in text.strip().splitlines()[1:]]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -93,6 +94,10 @@ def _number(text: str) -> Decimal | int:
     return number if -(1 << 63) <= number < 1 << 63 else Decimal(text)
 
 
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape that may be half of a surrogate pair, which is no character."""
+
+
 def _constant(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
 
@@ -100,7 +105,11 @@ def _constant(text: str) -> None:
 def exact_json(text: str) -> Any:
     """A JSON value whose numbers are what was written: fractions as Decimal. Raises ValueError."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_int=_number, parse_constant=_constant)
+        found = json.loads(text, parse_float=Decimal, parse_int=_number, parse_constant=_constant)
+        if _HALF.search(text):
+            # Whatever echoes it could not be written.
+            json.dumps(found, default=str, ensure_ascii=False).encode()
+        return found
     except RecursionError:
         raise ValueError("nested too deep") from None
     except InvalidOperation:
