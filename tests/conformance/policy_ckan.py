@@ -90,6 +90,7 @@ ROWS = DoorRows(
         get("status_show", Aim.LISTING),
         get("help_show", Aim.LISTING, name="package_list"),
         Row("dump", lambda target, number: Sent(f"/datastore/dump/{target.keys['table']}")),
+        Row("stream", lambda target, number: Sent(f"/datastore/stream/{target.keys['table']}", {"after": "0"})),
         Row("version", lambda target, number: Sent("/api/3"), Aim.LISTING),
         Row("other", lambda target, number: Sent("/api/3/action/nope"), Aim.LISTING, (400,)),
     ),

@@ -26,6 +26,7 @@ from thalweg.domain.tables import (
     TableQuery,
     Written,
 )
+from thalweg.domain.time import MIN_US
 from thalweg.services.procedure_rows import ProcedureTable
 from thalweg.services.procedure_tables import PACKAGE_PREFIX, ProcedureTables
 from thalweg.services.table_declared import with_index
@@ -264,6 +265,13 @@ class TableService:
         if isinstance(table, ProcedureTable):
             return self.procedures.records(table, query)
         return self._store.records(table, query)
+
+    def newest(self, table: Table) -> int:
+        """The ``_id`` of the newest record there is or was; of a procedure without observations one before all."""
+        if isinstance(table, ProcedureTable):
+            newest = self.procedures.newest(table)
+            return MIN_US - 1 if newest is None else newest
+        return self._store.table_figures(table).next_id - 1
 
     def figures(self, table: Table) -> TableFigures:
         if isinstance(table, ProcedureTable):

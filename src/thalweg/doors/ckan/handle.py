@@ -15,6 +15,7 @@ from thalweg.domain.errors import NotFound
 from thalweg.doors.ckan import catalogue, records
 from thalweg.doors.ckan.dump import page
 from thalweg.doors.ckan.errors import JSON, BadRequest, NoSuchPage, action_of, fault
+from thalweg.doors.ckan.follow import PATH, follow
 from thalweg.doors.ckan.search import Remembered, datastore_search
 from thalweg.doors.ckan.transport import Call, answer, parameters_of
 from thalweg.doors.http import Deferred, Request, Response
@@ -23,6 +24,7 @@ from thalweg.services.services import Services
 CKAN_VERSION: Final = "2.12.0"
 """The version of the interface that is spoken."""
 DUMP: Final = "dump"
+STREAM: Final = "stream"
 VERSION: Final = "version"
 OTHER: Final = "other"
 
@@ -87,6 +89,7 @@ ACTIONS: Final[dict[str, Entry]] = {
 OPERATIONS: Final = {
     **{name: entry.action for name, entry in ACTIONS.items()},
     DUMP: Action.READ,
+    STREAM: Action.READ,
     VERSION: Action.READ,
     OTHER: Action.READ,
 }
@@ -102,6 +105,8 @@ def operation(request: Request) -> str:
         return name if name in ACTIONS else OTHER
     if request.path.startswith("datastore/dump/"):
         return DUMP
+    if request.path.startswith(PATH):
+        return STREAM
     return VERSION if request.path in _VERSIONS else OTHER
 
 
@@ -119,6 +124,8 @@ class Handler:
         name = action_of(request)
         if name:
             return self._act(name, request, services)
+        if request.path.startswith(PATH) and len(request.path) > len(PATH):
+            return follow(request, services)
         version = _VERSIONS.get(request.path)
         if version is not None:
             require_something(request, services)
