@@ -93,6 +93,7 @@ ROWS = DoorRows(
         get("status_show", Aim.LISTING, shows=False),
         get("help_show", Aim.LISTING, shows=False, name="package_list"),
         Row("dump", lambda target, number: Sent(f"/datastore/dump/{target.keys['table']}")),
+        Row("stream", lambda target, number: Sent(f"/datastore/stream/{target.keys['table']}", {"after": "0"})),
         Row("version", lambda target, number: Sent("/api/3"), Aim.LISTING, shows=False),
         Row("other", lambda target, number: Sent("/api/3/action/nope"), Aim.LISTING, (400,)),
     ),

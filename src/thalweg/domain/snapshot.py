@@ -26,6 +26,7 @@ _MAX_REMEMBERED: Final = 65_536
 """Most answers of one kind that a snapshot remembers: made of names and ids that requests bring."""
 
 
+NO_OWNERS: Final[Mapping[int, tuple[tuple[str, int], ...]]] = MappingProxyType({})
 NO_GUESTS: Final[Mapping[Scope, Role]] = MappingProxyType({})
 
 View: TypeAlias = frozenset[tuple[str, int]]
@@ -49,6 +50,8 @@ class Catalogue:
     observations or was declared at registration.
 
     guests  what everybody is granted in this workspace, by scope
+    owners  kind and id of the datasets that a procedure is made of, by id of the procedure: what is granted on one of
+            them holds for it, too
     view    None: everything; else what this picture, made by ``restricted``, shows. Whatever is made of a catalogue
             and kept longer than it is to be kept by ``key``
     """
@@ -65,9 +68,11 @@ class Catalogue:
         tracks: Mapping[int, Track],
         guests: Mapping[Scope, Role] = NO_GUESTS,
         view: View | None = None,
+        owners: Mapping[int, tuple[tuple[str, int], ...]] = NO_OWNERS,
     ) -> None:
         self.workspace = workspace
         self.guests = guests
+        self.owners = owners
         self.view = view
         self.key: tuple[int, View | None] = (workspace.id, view)
         self.units = units
@@ -122,6 +127,7 @@ class Catalogue:
         """A procedure for questions of policy: what is granted on one of its offerings holds for it, too."""
         found = self._resource(procedure.public and self.workspace.public, "procedure", procedure.id)
         within = tuple([("offering", o.id) for o in self.offerings_by_procedure.get(procedure.id, ())])
+        within += self.owners.get(procedure.id, ())
         guests = found.guests
         for kind, number in within if self.guests else ():
             guests = max(guests, self.guests.get(Scope(self.workspace.id, kind, number), guests))
@@ -148,6 +154,7 @@ class Catalogue:
         for kind, i in view:
             if kind == "offering" and i in self.offerings:
                 named.update(self.offerings[i].procedure_ids)
+        named.update(i for i, within in self.owners.items() if any(owner in view for owner in within))
         procedures = {i: p for i, p in self.procedures.items() if (p.public and shows_public) or i in named}
         offerings = {}
         for i, offering in self.offerings.items():
@@ -176,6 +183,7 @@ class Catalogue:
             tracks=tracks,
             guests=self.guests,
             view=view,
+            owners=self.owners,
         )
 
     @cached_property

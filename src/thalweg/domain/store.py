@@ -210,6 +210,19 @@ class ObservationStore(Protocol):
         """The maintained states of the given tracks; unknown ids are left out."""
         ...
 
+    def rows_before(self, track_id: int, ends: Sequence[int]) -> list[int]:
+        """How many rows of a track have a phenomenon end before each of the instants (microseconds UTC), of one state.
+
+        Rows as ``TrackState.rows`` counts them; 0 for a track without rows or an unknown one. Cost does not depend on
+        the length of the track's history, but for its first call after chunks were written, which reads their sizes.
+        """
+        ...
+
+    def end_at(self, track_id: int, position: int) -> int | None:
+        """The phenomenon end of the row that ``position`` rows come before, in key order; None: there is none.
+        Costs as ``rows_before``."""
+        ...
+
     def extents(self, workspace_id: int) -> dict[int, Extent]:
         """Listing: the extent of every procedure that has rows, over all its tracks, by procedure id. Cheap enough
         to be called for each capabilities request: reads only what has changed since this process's last call."""

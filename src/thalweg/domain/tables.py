@@ -339,6 +339,11 @@ class TableStore(Protocol):
         """All resources that have a table, by id."""
         ...
 
+    def declared_tables(self) -> list[Table]:
+        """Tables with a field whose data dictionary has an entry ``thalweg``, by id. Some microseconds, and some more
+        for each of them: others are not looked at."""
+        ...
+
     def put_resource(self, table: Table, *, by: Actor | str = "") -> Future[Table]:
         """Create (``id`` 0) or change name, place and document of a resource; its table stays as it is."""
         ...

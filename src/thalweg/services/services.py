@@ -18,6 +18,7 @@ from thalweg.services.packages import PackageService
 from thalweg.services.published import Published
 from thalweg.services.streams import Streams
 from thalweg.services.table_jobs import TableJobs
+from thalweg.services.table_procedures import with_table_procedures
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
@@ -49,9 +50,10 @@ class Services:
             published=published,
         )
         tables = TableService(store)
+        observed = with_table_procedures(store)
         return Services(
-            Observe(store),
-            CatalogueService(store),
+            Observe(observed),
+            CatalogueService(observed),
             Access(store, settings, tries=tries),
             FeatureService(store),
             tables,

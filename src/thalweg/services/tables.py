@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from thalweg.auth.policy import Action, may, require
+from thalweg.auth.visibility import seen_by
 from thalweg.domain.access import Actor, Principal, Resource, Role, Scope
 from thalweg.domain.catalogue import Workspace
-from thalweg.domain.errors import InvalidParameter, NotFound, PermissionDenied
+from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound, PermissionDenied
 from thalweg.domain.store import Store
 from thalweg.domain.table_values import Cell
 from thalweg.domain.tables import (
@@ -25,10 +26,15 @@ from thalweg.domain.tables import (
     TableQuery,
     Written,
 )
+from thalweg.domain.time import MIN_US
+from thalweg.services.procedure_rows import ProcedureTable
+from thalweg.services.procedure_tables import PACKAGE_PREFIX, ProcedureTables
+from thalweg.services.table_declared import with_index
 
 MAX_DOCUMENT_BYTES: Final = 200_000
 """Longest description of a package or resource, as JSON: it is read as a whole each time it is shown."""
 NAME_RULE: Final = "Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_, 2 to 100"
+_READ_ONLY: Final = "Cannot edit read-only resource: it is made of the observations of procedures, which SOS takes."
 _NAME: Final = re.compile(r"[a-z0-9_-]{2,100}", re.ASCII)
 
 
@@ -41,11 +47,15 @@ class TableService:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.procedures = ProcedureTables(store)
 
     # -------------------------------------------------------------- rights
 
     def resource_of(self, table: Table) -> Resource:
-        """A table for questions of policy: what is granted on its package holds for it, too."""
+        """A table for questions of policy: what is granted on its package holds for it, too; of one that is made of a
+        procedure, the procedure."""
+        if isinstance(table, ProcedureTable) and table.procedure is not None:
+            return self._store.catalogue(table.workspace_id).resource_of(table.procedure)
         return self._resource(table.workspace_id, "table", table.id, table.public, ("package", table.package_id))
 
     def resource_of_package(self, package: Package) -> Resource:
@@ -76,6 +86,9 @@ class TableService:
 
     def package(self, key: str, principal: Principal, action: Action = Action.READ) -> Package:
         """By UUID or name, if the caller may do that to it. One that may be read for a single table of it is found."""
+        workspace = self.procedures.workspace_of_package(key)
+        if workspace is not None:
+            return self._procedures_package(workspace, key, principal, action)
         package = self._store.package(key)
         resource = self.resource_of_package(package)
         if not may(principal, Action.READ, resource) and not self.tables(package, principal):
@@ -86,8 +99,26 @@ class TableService:
             require(principal, action, resource)
         return package
 
+    def _procedures_package(self, workspace: Workspace, key: str, principal: Principal, action: Action) -> Package:
+        catalogue = seen_by(self._store.catalogue(workspace.id), principal)
+        if catalogue is None or not catalogue.procedures:
+            raise NotFound("id", f"Package {key[:200]!r} was not found.")
+        if action is not Action.READ:
+            require(principal, action, catalogue.resource)
+            raise InvalidParameter("read-only", _READ_ONLY)
+        return self.procedures.package(workspace)
+
     def packages(self, principal: Principal) -> list[Package]:
-        """Those that the caller may read, by name."""
+        """Those that the caller may read, by name; among them one for the procedures of each workspace."""
+        made = []
+        for workspace in self._store.workspaces().values():
+            catalogue = seen_by(self._store.catalogue(workspace.id), principal)
+            if catalogue is not None and catalogue.procedures:
+                made.append(self.procedures.package(workspace))
+        stored = self._stored_packages(principal)
+        return sorted([*stored, *made], key=lambda package: package.name) if made else stored
+
+    def _stored_packages(self, principal: Principal) -> list[Package]:
         return [
             package
             for package in self._store.packages()
@@ -116,7 +147,7 @@ class TableService:
         check_name(package.name)
         check_document(package.document)
         for resource in resources:
-            check_document(resource.document)
+            self._check_resource(resource)
         return self._store.put_package(replace(package, workspace_id=workspace.id), resources, by=by)
 
     def delete_package(self, key: str, principal: Principal, by: Actor) -> Future[Package]:
@@ -131,13 +162,30 @@ class TableService:
     # -------------------------------------------------------------- resources and tables
 
     def table(self, key: str, principal: Principal, action: Action = Action.READ) -> Table:
-        """A resource by UUID or alias, whether it has a table or not, if the caller may do that to it."""
-        table = self._store.table(key)
+        """A resource by UUID or alias, whether it has a table or not, if the caller may do that to it. A procedure
+        that the caller may not read is not there.
+
+        raises  InvalidParameter ``read-only`` for whatever would change a procedure
+        """
+        try:
+            table = self._store.table(key)
+        except NotFound:
+            return self._procedure_table(key, principal, action)
         resource = self.resource_of(table)
         require(principal, Action.READ, resource)
         if action is not Action.READ:
             require(principal, action, resource)
         return table
+
+    def _procedure_table(self, key: str, principal: Principal, action: Action) -> ProcedureTable:
+        found = self.procedures.find(key)
+        resource = None if found is None else found[0].resource_of(found[1])
+        if found is None or resource is None or not may(principal, Action.READ, resource):
+            raise NotFound("resource_id", f'Resource "{key[:200]}" was not found.')
+        if action is not Action.READ:
+            require(principal, action, resource)
+            raise InvalidParameter("read-only", _READ_ONLY)
+        return self.procedures.table(*found)
 
     def active_table(self, key: str, principal: Principal, action: Action = Action.READ) -> Table:
         """The same; NotFound for a resource without a table."""
@@ -148,18 +196,35 @@ class TableService:
 
     def tables(self, package: Package, principal: Principal) -> list[Table]:
         """The resources of a package that the caller may read, in order."""
+        if package.id < 0:
+            return [*self._procedure_tables(package.workspace_id, principal)]
         return [t for t in self._store.tables(package.id) if may(principal, Action.READ, self.resource_of(t))]
 
+    def _procedure_tables(self, workspace_id: int, principal: Principal) -> list[ProcedureTable]:
+        whole = self._store.catalogue(workspace_id)
+        seen = seen_by(whole, principal)
+        return [] if seen is None else [self.procedures.table(whole, item) for item in seen.procedures.values()]
+
     def active_tables(self, principal: Principal) -> list[Table]:
-        return [t for t in self._store.active_tables() if may(principal, Action.READ, self.resource_of(t))]
+        """All that the caller may read, those made of procedures last."""
+        stored = [t for t in self._store.active_tables() if may(principal, Action.READ, self.resource_of(t))]
+        workspaces = self._store.workspaces().values()
+        return stored + [t for workspace in workspaces for t in self._procedure_tables(workspace.id, principal)]
 
     def put_resource(self, table: Table, by: Actor) -> Future[Table]:
         """The caller has been asked for at the package. Raises InvalidParameter."""
-        check_document(table.document)
+        self._check_resource(table)
         return self._store.put_resource(table, by=by)
+
+    def _check_resource(self, table: Table) -> None:
+        check_document(table.document)
+        if not table.id and self.procedures.find(table.uuid) is not None:
+            raise AlreadyExists("id", f"There is a resource with the id {table.uuid} already.")
 
     def package_of(self, table: Table) -> Package:
         """The package of a resource that the caller may read."""
+        if table.package_id < 0:
+            return self.procedures.package(self._store.catalogue(table.workspace_id).workspace)
         return self._store.package_with(table.package_id)
 
     def delete_resource(self, table: Table, by: Actor) -> Future[None]:
@@ -168,8 +233,8 @@ class TableService:
     def alter(
         self, table: Table, change: TableChange, records: Sequence[Any], method: Method, by: Actor
     ) -> Future[Written]:
-        check_document(table.document)
-        return self._store.alter_table(table, change, records, method=method, by=by)
+        self._check_resource(table)
+        return self._store.alter_table(table, with_index(table, change), records, method=method, by=by)
 
     def write(
         self, table: Table, method: Method, records: Sequence[Any], *, dry_run: bool, by: Actor
@@ -188,12 +253,25 @@ class TableService:
     # -------------------------------------------------------------- reading
 
     def search(self, table: Table, query: TableQuery) -> Search:
+        if isinstance(table, ProcedureTable):
+            return self.procedures.search(table, query)
         return self._store.search(table, query)
 
     def records(self, table: Table, query: TableQuery) -> Iterator[list[tuple[Any, ...]]]:
+        if isinstance(table, ProcedureTable):
+            return self.procedures.records(table, query)
         return self._store.records(table, query)
 
+    def newest(self, table: Table) -> int:
+        """The ``_id`` of the newest record there is or was; of a procedure without observations one before all."""
+        if isinstance(table, ProcedureTable):
+            newest = self.procedures.newest(table)
+            return MIN_US - 1 if newest is None else newest
+        return self._store.table_figures(table).next_id - 1
+
     def figures(self, table: Table) -> TableFigures:
+        if isinstance(table, ProcedureTable):
+            return self.procedures.figures(table)
         return self._store.table_figures(table)
 
 
@@ -201,6 +279,8 @@ def check_name(name: str) -> None:
     """Raises InvalidParameter."""
     if not _NAME.fullmatch(name):
         raise InvalidParameter("name", NAME_RULE)
+    if name.startswith(PACKAGE_PREFIX):
+        raise InvalidParameter("name", f"Names that begin with {PACKAGE_PREFIX} are the server's own")
 
 
 def check_document(document: Mapping[str, Any]) -> None:

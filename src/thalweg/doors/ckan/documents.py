@@ -17,8 +17,10 @@ PACKAGE_TEXTS: Final = (
 )  # fmt: skip
 
 
-def iso(us: int) -> str:
-    """As CKAN writes instants: UTC, without a zone."""
+def iso(us: int) -> str | None:
+    """As CKAN writes instants: UTC, without a zone. None for 0: what procedures are shown as has none."""
+    if not us:
+        return None
     return datetime.fromtimestamp(us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{us % 1_000_000:06d}"
 
 

@@ -26,6 +26,7 @@ from thalweg.doors.ckan import (
 )
 from thalweg.doors.ckan.dump import page
 from thalweg.doors.ckan.errors import JSON, BadRequest, NoSuchPage, action_of, fault
+from thalweg.doors.ckan.follow import PATH, follow
 from thalweg.doors.ckan.search import Remembered, datastore_search
 from thalweg.doors.ckan.transport import JAVASCRIPT, Call, answer, parameters_of
 from thalweg.doors.http import Deferred, Request, Response
@@ -36,6 +37,7 @@ CKAN_VERSION: Final = "2.12.0"
 DUMP: Final = "dump"
 DOWNLOAD: Final = "download"
 PAGE: Final = "page"
+STREAM: Final = "stream"
 VERSION: Final = "version"
 OTHER: Final = "other"
 
@@ -181,6 +183,7 @@ OPERATIONS: Final = {
     DUMP: Action.READ,
     DOWNLOAD: Action.READ,
     PAGE: Action.READ,
+    STREAM: Action.READ,
     VERSION: Action.READ,
     OTHER: Action.READ,
 }
@@ -198,6 +201,8 @@ def operation(request: Request) -> str:
         return DUMP
     if request.path.startswith("dataset"):
         return DOWNLOAD if files.is_download(request.path) else PAGE
+    if request.path.startswith(PATH):
+        return STREAM
     return VERSION if request.path in _VERSIONS else OTHER
 
 
@@ -215,6 +220,8 @@ class Handler:
         name = action_of(request)
         if name:
             return self._act(name, request, services)
+        if request.path.startswith(PATH) and len(request.path) > len(PATH):
+            return follow(request, services)
         version = _VERSIONS.get(request.path)
         if version is not None:
             require_something(request, services)

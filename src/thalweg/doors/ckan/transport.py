@@ -106,7 +106,8 @@ def _number(text: str) -> Decimal | int:
     return number if -(1 << 63) <= number < 1 << 63 else Decimal(text)
 
 
-_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape that may be half of a surrogate pair, which is no character."""
 
 
 def _constant(text: str) -> None:
@@ -117,9 +118,9 @@ def exact_json(text: str) -> Any:
     """A JSON value whose numbers are what was written: fractions as Decimal. Raises ValueError."""
     try:
         found = json.loads(text, parse_float=Decimal, parse_int=_number, parse_constant=_constant)
-        if _SURROGATE.search(text):
-            # Halves that are no pair make no text, neither in a record nor in an answer.
-            json.dumps(found, ensure_ascii=False, default=str).encode()
+        if _HALF.search(text):
+            # Whatever echoes it could not be written.
+            json.dumps(found, default=str, ensure_ascii=False).encode()
         return found
     except RecursionError:
         raise ValueError("nested too deep") from None

@@ -68,6 +68,7 @@ LEAVE_OFFERING: Final = "DELETE FROM offering_procedure WHERE offering_id = ? AN
 OF_TRACK: Final = (
     "DELETE FROM tail WHERE track_id = ?",
     "DELETE FROM chunk WHERE track_id = ?",
+    "DELETE FROM chunk_version WHERE track_id = ?",
     "DELETE FROM change WHERE track_id = ?",
     """DELETE FROM published_page WHERE track_id = ?1
         AND stream_id IN (SELECT stream_id FROM published_track WHERE track_id = ?1)""",

@@ -49,6 +49,7 @@ from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
 from thalweg.store.sqlite.package_part import PackagePart
 from thalweg.store.sqlite.published_calls import PublishedCalls
+from thalweg.store.sqlite.positions import Positions
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
 from thalweg.store.sqlite.states import SELECT_STATE
@@ -74,6 +75,7 @@ class SqliteStore(FeaturePart, TablePart, PackagePart, PublishedCalls, StreamCal
         self._writer = Writer(files, lock_timeout_s=lock_timeout_s, max_queue=max_queue)
         self._catalogue = CatalogueReader(self._readers)
         self._observations = ObservationReader(self._readers)
+        self._positions = Positions(self._readers)
         self._access = AccessReader(self._readers)
         self._maintenance = Maintenance(files, self._readers, self._writer)
         self._open_features(self._readers, self._writer, self._maintenance.relieve)
@@ -269,6 +271,12 @@ class SqliteStore(FeaturePart, TablePart, PackagePart, PublishedCalls, StreamCal
 
     def states(self, track_ids: Iterable[int]) -> dict[int, TrackState]:
         return self._observations.states(track_ids)
+
+    def rows_before(self, track_id: int, ends: Sequence[int]) -> list[int]:
+        return self._positions.rows_before(track_id, ends)
+
+    def end_at(self, track_id: int, position: int) -> int | None:
+        return self._positions.end_at(track_id, position)
 
     def extents(self, workspace_id: int) -> dict[int, Extent]:
         return self._observations.extents(workspace_id)

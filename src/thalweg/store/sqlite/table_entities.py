@@ -39,6 +39,9 @@ TABLE_BY_ALIAS: Final = f"""
     WHERE a.name = ?"""
 TABLES_OF: Final = f"SELECT {_STAMPS} {_JOIN} WHERE r.package_id = ? ORDER BY r.position, r.id"
 ACTIVE_TABLES: Final = f"SELECT {_STAMPS} {_JOIN} WHERE r.active ORDER BY r.id"
+DECLARED_TABLES: Final = f"""
+    SELECT {_STAMPS} FROM package_resource r INDEXED BY package_resource_declared JOIN package p ON p.id = r.package_id
+    WHERE r.active AND instr(r.document, '"thalweg":') ORDER BY r.id"""
 TABLE: Final = f"""
     SELECT r.id, r.uuid, r.workspace_id, r.package_id, r.position, r.active, r.part, r.generation, r.document,
         p.generation, p.document {_JOIN} WHERE r.id = ?"""
@@ -182,6 +185,9 @@ class TableCatalogue:
 
     def active_tables(self) -> list[Table]:
         return self._listed(self._readers.rows(ACTIVE_TABLES))
+
+    def declared_tables(self) -> list[Table]:
+        return self._listed(self._readers.rows(DECLARED_TABLES))
 
     def _listed(self, stamps: list[Row]) -> list[Table]:
         found = [self._table(stamp) for stamp in stamps]

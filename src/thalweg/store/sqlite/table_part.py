@@ -127,6 +127,9 @@ class TablePart:
     def active_tables(self) -> list[Table]:
         return self._table_catalogue.active_tables()
 
+    def declared_tables(self) -> list[Table]:
+        return self._table_catalogue.declared_tables()
+
     def put_resource(self, table: Table, *, by: Actor | str = "") -> Future[Table]:
         def work(tx: Transaction) -> Table:
             stored = table_entities.put_resource(tx, table)

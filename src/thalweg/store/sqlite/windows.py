@@ -32,6 +32,9 @@ WINDOW_HEADS: Final = """
 INSERT_CHUNK: Final = """
     INSERT INTO chunk (track_id, first_us, last_us, window_us, rows, block) VALUES (?, ?, ?, ?, ?, ?)"""
 DELETE_CHUNK: Final = "DELETE FROM chunk WHERE id = ?"
+RAISE_VERSION: Final = """
+    INSERT INTO chunk_version (track_id, version) VALUES (?, 1)
+    ON CONFLICT (track_id) DO UPDATE SET version = version + 1"""
 
 
 def window_length(tx: Transaction, track_id: int, ends: TimeArray) -> int:
@@ -103,7 +106,9 @@ def parts_of_window(tx: Transaction, track_id: int, start_us: int, window_us: in
 
 
 def write_chunks(tx: Transaction, track_id: int, window_us: int, block: Block) -> None:
-    """Write rows of one window, not in any chunk, as one or more chunks."""
+    """Write rows of one window, not in any chunk, as one or more chunks. Also to be called, without rows, when chunks
+    were taken away: it is noted here that they are others now."""
+    tx.rows(RAISE_VERSION, (track_id,))
     for part in split(block):
         first_us, last_us = int(part.end[0]), int(part.end[-1])
         tx.rows(

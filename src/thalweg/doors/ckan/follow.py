@@ -1,0 +1,113 @@
+"""``/datastore/stream/{id}``: new records of a table or procedure as server-sent events.
+
+An answer waits until there are records with a greater ``_id`` than the client had last, gives them, and ends; the
+client's ``EventSource`` comes again at once with ``Last-Event-ID``, as the standard has it.
+
+source  HTML Living Standard, section 9.2 (server-sent events)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import unquote
+
+import orjson
+
+from thalweg.domain.tables import ROW_ID, AllOf, Compare, Operator, SortKey, Table, TableQuery
+from thalweg.doors.ckan.errors import NoSuchPage, fault
+from thalweg.doors.ckan.reading import Parameters
+from thalweg.doors.ckan.rows import RowWriter
+from thalweg.doors.ckan.search import query_of
+from thalweg.doors.ckan.transport import default, pairs
+from thalweg.doors.http import Deferred, Request, Response
+from thalweg.services.followers import Followers
+from thalweg.services.services import Services
+
+PATH: Final = "datastore/stream/"
+EVENT_STREAM: Final = "text/event-stream;charset=UTF-8"
+MAX_EVENTS: Final = 250
+"""Records of one answer."""
+MAX_BYTES: Final = 4 << 20
+"""Their text together, but for the first one."""
+WAIT_S: Final = 15.0
+"""Longest wait; then the answer ends without a record, so that connections that nobody reads any more end, too."""
+RETRY_MS: Final = 50
+_KNOWN: Final = frozenset("after filters fields".split())
+_HEADERS: Final = (("Cache-Control", "no-store"), ("Vary", "Cookie"))
+
+_followers: Final = Followers("ckan-follow")
+
+
+def follow(request: Request, services: Services) -> Response | Deferred:
+    """Records after ``Last-Event-ID`` or ``after``; without either, those that come from now on."""
+    if request.method != "GET":
+        raise NoSuchPage("There is nothing to be posted here.")
+    key = unquote(request.path.removeprefix(PATH))
+    tables = services.tables
+    table = tables.active_table(key, request.principal)
+    given = pairs(request.query)
+    read = Parameters(given)
+    read.only(_KNOWN)
+    query = query_of(table, read, limit=MAX_EVENTS, offset=0, total=False)
+    read.done()
+    newest = tables.newest(table)
+    after = _after(request, read, newest)
+
+    def finish(table: Table) -> Response:
+        # In a thread, as all streamed answers are made: filters may look through many records.
+        return Response(_events(table, query, after, services), EVENT_STREAM, 200, [*_HEADERS])
+
+    def finish_later(_: object) -> Response:
+        # It may have been closed to this caller, or altered, while the answer waited.
+        return finish(tables.active_table(key, request.principal))
+
+    if newest > after:
+        return finish(table)
+    wait_s = min(WAIT_S, services.settings.request_timeout_s / 2)
+    look = _followers.wait((id(tables), table.id), lambda: tables.newest(table), after, wait_s)
+    return Deferred(look, finish_later)
+
+
+def _after(request: Request, read: Parameters, newest: int) -> int:
+    text = request.header(b"last-event-id") or read.text("after")
+    if not text:
+        return newest
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        raise fault("after", f"'{text[:40]}' is no _id of a record")
+    return int(text)
+
+
+def _events(table: Table, query: TableQuery, after: int, services: Services) -> Iterator[bytes]:
+    """Events of the type ``record``: the ``_id`` as id, the record as data. The last id is that of the newest record
+    looked at, whether it passes the filters or not."""
+    newest = services.tables.newest(table)
+    columns = query.fields or (ROW_ID, *(field.name for field in table.fields))
+    bounds = (Compare(ROW_ID, Operator.GT, (after,)), Compare(ROW_ID, Operator.LTE, (newest,)))
+    asked = replace(
+        query, where=AllOf((*bounds, query.where)), sort=(SortKey(ROW_ID),), fields=(ROW_ID, *columns)
+    )  # fmt: skip
+    if ROW_ID in columns:
+        asked = replace(asked, fields=columns)
+    rows = services.tables.search(table, asked).run(MAX_EVENTS, 0).rows
+    place = asked.fields.index(ROW_ID) if asked.fields is not None else 0
+    lines, whole = [f"retry: {RETRY_MS}\nid: {after}\nevent: metadata\ndata: {table.uuid}\n\n".encode()], True
+    size = 0
+    for record, row in zip(_objects(table, columns, rows), rows, strict=True):
+        data = orjson.dumps(record, default=default)
+        size += len(data)
+        if size > MAX_BYTES and len(lines) > 1:
+            whole = False
+            break
+        lines.append(b"id: %d\nevent: record\ndata: %b\n\n" % (row[place], data))
+    if whole and len(rows) < MAX_EVENTS and newest > after:
+        lines.append(b"id: %d\nevent: metadata\ndata: %b\n\n" % (newest, table.uuid.encode()))
+    yield b"".join(lines)
+
+
+def _objects(table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """``_id`` is read in any case, and left out where it is not among the columns."""
+    shown = rows if ROW_ID in columns else [row[1:] for row in rows]
+    return RowWriter(table, columns).objects(shown)

@@ -1,0 +1,103 @@
+"""Who waits for something newer: futures that are done when it is there, without a thread or transaction for each.
+
+One thread a process asks, some times a second, for the newest number of each thing that is waited for; when nobody
+waits, it ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from typing import Final
+
+from thalweg.domain.errors import NotFound, StoreUnavailable
+
+MAX_FOLLOWERS: Final = 1_000
+"""Clients of one worker that wait at once."""
+LOOK_S: Final = 0.1
+"""How often it is looked."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    future: Future[None]
+    newest: Callable[[], int]
+    after: int
+    until_s: float
+
+
+class Followers:
+    """Futures that are done once there is something after a number, or their time is over. For all threads."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._waiting: dict[Hashable, list[_Waiting]] = {}
+        self._count = 0
+        self._thread: threading.Thread | None = None
+
+    def wait(self, key: Hashable, newest: Callable[[], int], after: int, wait_s: float) -> Future[None]:
+        """Wait until ``newest()`` gives more than ``after``.
+
+        key     what is waited for: those of one key are asked for once
+        raises  StoreUnavailable if too many wait already; the future what ``newest`` raises
+        """
+        future: Future[None] = Future()
+        with self._lock:
+            if self._count >= MAX_FOLLOWERS:
+                raise StoreUnavailable("Too many clients follow resources here; try again later.", retry_after_s=10)
+            self._count += 1
+            self._waiting.setdefault(key, []).append(_Waiting(future, newest, after, time.monotonic() + wait_s))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+        return future
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(LOOK_S)
+            with self._lock:
+                if not self._waiting:
+                    self._thread = None
+                    return
+                groups = {key: list(group) for key, group in self._waiting.items()}
+            for key, group in groups.items():
+                self._look(key, group)
+
+    def _look(self, key: Hashable, group: list[_Waiting]) -> None:
+        failure: Exception | None = None
+        number = 0
+        try:
+            number = group[0].newest()
+        except NotFound as error:
+            failure = error
+        except Exception as error:
+            _logger.warning("who follows a resource cannot be served: %s", error)
+            failure = error
+        now_s = time.monotonic()
+        ready = [item for item in group if failure is not None or number > item.after or now_s >= item.until_s]
+        if not ready:
+            return
+        gone = {id(item) for item in ready}
+        with self._lock:
+            left = [item for item in self._waiting.get(key, ()) if id(item) not in gone]
+            if left:
+                self._waiting[key] = left
+            else:
+                self._waiting.pop(key, None)
+            self._count -= len(ready)
+        for item in ready:
+            try:
+                if failure is None:
+                    item.future.set_result(None)
+                else:
+                    item.future.set_exception(failure)
+            except InvalidStateError:
+                # Cancelled meanwhile: the client has gone.
+                pass
