@@ -111,7 +111,7 @@ def without_rows(rows: DoorRows, operations: Mapping[str, Action]) -> set[str]:
 
 def test_a_door_or_operation_without_rows_is_seen() -> None:
     """The test above can fail."""
-    with pytest.raises(pytest.fail.Exception, match="policy_new.py"):
+    with pytest.raises(pytest.fail.Exception, match=r"policy_new\.py"):
         rows_of("new")
     rows = rows_of("sos")
     there = {row.operation: Action.READ for row in rows.rows}

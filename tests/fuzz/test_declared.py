@@ -88,7 +88,7 @@ def untried(operations: Mapping[str, object], rows: Sequence[Row]) -> set[str]:
 
 def test_a_door_or_operation_without_requests_is_seen() -> None:
     """The test above can fail."""
-    with pytest.raises(pytest.fail.Exception, match="tests/fuzz/new.py"):
+    with pytest.raises(pytest.fail.Exception, match=r"tests/fuzz/new\.py"):
         declared("new")
     rows = (*rows_of("ldes").rows, *declared("ldes").seeds)
     there = {row.operation: None for row in rows}

@@ -385,7 +385,12 @@ def test_nothing_is_fetched_from_hosts_not_named(served: Served) -> None:
 
 @pytest.mark.parametrize(
     "document",
-    [b"{}" + b" " * MAX_DOCUMENT_BYTES, b"no json", b"[]", json.dumps({"issuer": "https://evil.example", "jwks_uri": "x"}).encode()],
+    [
+        b"{}" + b" " * MAX_DOCUMENT_BYTES,
+        b"no json",
+        b"[]",
+        json.dumps({"issuer": "https://evil.example", "jwks_uri": "x"}).encode(),
+    ],
 )
 def test_configuration_that_is_too_large_or_anothers_is_not_used(served: Served, document: bytes) -> None:
     served.put("/realm/.well-known/openid-configuration", document)

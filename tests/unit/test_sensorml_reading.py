@@ -444,7 +444,8 @@ def _nested(depth: int) -> str:
         "<sml:outputs><sml:OutputList>" + '<sml:output name="a"><swe:Count/></sml:output>' * (MAX_ITEMS + 1)
         + "</sml:OutputList></sml:outputs>",
         "<gml:description>" + "x" * (MAX_TEXT_LENGTH + 1) + "</gml:description>",
-        f'<sml:outputs><sml:OutputList><sml:output name="o">{_nested(MAX_DEPTH + 2)}</sml:output></sml:OutputList></sml:outputs>',
+        f'<sml:outputs><sml:OutputList><sml:output name="o">{_nested(MAX_DEPTH + 2)}</sml:output></sml:OutputList>'
+        "</sml:outputs>",
         "<sml:capabilities>" + "<swe:DataRecord>" + "".join('<swe:field name="a"><swe:Text/></swe:field>' for _ in
         range(MAX_ITEMS + 1)) + "</swe:DataRecord></sml:capabilities>",
     ],
