@@ -17,9 +17,11 @@ from tests.conformance.test_server_pages import registration
 
 from thalweg import app
 from thalweg.auth.passwords import Passwords
+from thalweg.auth.throttle import Throttle
 from thalweg.domain.access import AuditQuery, Role, Scope
 from thalweg.domain.catalogue import Workspace
 from thalweg.settings import Settings
+from thalweg.web import account
 
 PASSWORD = "correct horse"
 HOSTILE = "\"><script>alert('{{7*7}}')</script>"
@@ -378,3 +380,27 @@ def test_many_passwords_at_once_hold_up_nobody_else(
     assert set(statuses) <= {401, 429, 503}
     assert 429 in statuses
     assert waited < 2
+
+
+def test_passwords_of_forms_that_wait_are_bounded(
+    application: app.Application, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two are hashed, three wait, and the rest are told so at once."""
+    monkeypatch.setattr(account, "MAX_WAITING", 3)
+    access = application.services.access
+    access._passwords = Passwords(concurrency=2, wait_s=30, hasher=PasswordHasher(time_cost=4, memory_cost=16384))
+    access._throttle = Throttle(1000, 1.0)
+    browser.get("/login")
+    assert browser.page is not None
+    found = re.search(r'name="csrf" value="([^"]+)"', browser.page.text)
+    assert found is not None
+    data = {"csrf": found.group(1), "name": "nobody", "password": "wrong horse"}
+
+    async def ask() -> list[int]:
+        forms = [asyncio.ensure_future(browser.client.post("/login", data=data)) for _ in range(20)]
+        return [(await form).status_code for form in forms]
+
+    statuses = browser._runner.run(ask())
+    assert sorted(statuses) == [401] * 5 + [503] * 15
+    # Those done, others are let in.
+    assert browser._runner.run(ask()).count(401) == 5

@@ -18,11 +18,24 @@ from tests.conformance.ldes_support import PREFIXES, STREAM
 from tests.conformance.test_server_pages import registration
 
 from thalweg import app
+from thalweg.auth.policy import LEAST_ROLE
 from thalweg.cli import cli
 from thalweg.domain.access import AuditQuery
 from thalweg.settings import Settings, load_settings
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/accounts.md"
+
+
+def test_the_table_of_operations_is_that_of_the_doors() -> None:
+    """Every operation of every door once, with the least role that the policy asks for."""
+    found = re.findall(r"^\| `(\w+)` \| `([\w-]+)` \| (`.+`) \|$", PAGE.read_text(), re.MULTILINE)
+    told = [(door, role, name) for door, role, names in found for name in re.findall(r"`([^`]+)`", names)]
+    assert len(told) == len(set(told))
+    assert set(told) == {
+        (door.name, LEAST_ROLE[action].word, name)
+        for door in app.all_doors(Settings())
+        for name, action in door.operations.items()
+    }
 
 
 @pytest.fixture

@@ -126,9 +126,16 @@ def test_pages_are_read_by_no_other_site(one: Asked, anybody: Asked, path: str) 
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_answer_says_that_it_depends_on_the_origin_also_where_none_asks(one: Asked, tmp_path: Path, path: str) -> None:
+def test_an_answer_says_that_it_depends_on_the_origin_also_where_none_asks(
+    one: Asked, tmp_path: Path, path: str
+) -> None:
     """Else a cache would give it to a page that may read it, which then could not (Fetch standard, section 3.2.5)."""
-    for method, asked in (("GET", path), ("GET", f"{path}?request=Nothing"), ("POST", path), ("GET", f"/nowhere{path}")):
+    for method, asked in (
+        ("GET", path),
+        ("GET", f"{path}?request=Nothing"),
+        ("POST", path),
+        ("GET", f"/nowhere{path}"),
+    ):
         answer = one(method, asked)
         assert "origin" in answer.headers["vary"].lower(), (method, asked)
         assert "access-control-allow-origin" not in answer.headers

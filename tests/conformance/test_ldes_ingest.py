@@ -448,6 +448,37 @@ def test_iris_that_would_add_triples_to_a_page_are_refused(paged: Ldes, iri: str
     refused(paged, body, 400, kind="application/ld+json")
 
 
+def test_iris_with_a_percent_sign_alone_are_given_back_wherever_they_came_to(ldes: Ldes) -> None:
+    """Real data has them; they are no reason to lose a page, of whatever view."""
+    odd = "http://example.org/100%"
+    ldes.create(
+        ("pages", PAGED, 10),
+        ("kinds", "( [ a tree:ReferenceFragmentation ; tree:fragmentationPath dct:isVersionOf ] )", 10),
+        ("odd", f"( [ a tree:ReferenceFragmentation ; tree:fragmentationPath <{odd}> ] )", 10),
+        stream=STREAM.replace("prov:generatedAtTime", f"<{odd}time>"),
+    )
+    body = f'<{odd}m> a <{odd}c> ; dct:isVersionOf <{odd}o> ; <{odd}time> "2021-01-06T18:05:35Z"^^xsd:dateTime ; <{odd}> <{odd}x> .'
+    assert ldes.ingest(PREFIXES + body) == [201]
+    ldes.settle()
+    for path in (
+        "hindrances",
+        "hindrances/pages",
+        "hindrances/kinds",
+        "hindrances/odd",
+        "admin/api/v1/eventstreams/hindrances",
+    ):
+        for kind in ("text/turtle", "application/n-quads", "application/ld+json", "application/rdf+xml"):
+            answer = ldes.get(path, kind)
+            assert answer.status == 200, (path, kind, answer.text)
+            if path in ("hindrances/kinds", "hindrances/odd") and kind == "application/n-quads":
+                assert f"<{odd}" in answer.text
+    states = STREAM.replace("ldes:timestampPath", "ldes:createVersions true ; ldes:timestampPath").replace(
+        "hindrances", "states"
+    )
+    assert ldes.admin("POST", "eventstreams", states).status == 201
+    assert ldes.ask("POST", "states", PREFIXES + f"<{odd}s> a ex:Hindrance .").status == 201
+
+
 def test_literals_with_every_character_survive_a_page(paged: Ldes) -> None:
     text = "".join(map(chr, range(1, 0x300))) + "\u2028\u2029\ufffd\U0001f600 \\u003E <a> <b> <c> ."
     graph = rdflib.Graph()

@@ -16,7 +16,9 @@ def status(port: int, name: str) -> int:
     text = base64.b64encode(f"{name}:wrong password".encode()).decode()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
-        connection.request("GET", "/sos?service=SOS&request=GetCapabilities", headers={"Authorization": f"Basic {text}"})
+        connection.request(
+            "GET", "/sos?service=SOS&request=GetCapabilities", headers={"Authorization": f"Basic {text}"}
+        )
         return connection.getresponse().status
     finally:
         connection.close()

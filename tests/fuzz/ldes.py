@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.conformance.ldes_support import BY_LOCATION, BY_TIME, PREFIXES, STREAM, member, view_document
+from tests.conformance.ldes_support import BY_LOCATION, BY_TIME, STREAM, member, view_document
 from tests.conformance.policy_ldes import STREAMS, put
 from tests.conformance.policy_support import Aim, Row, Sent, Target
 from tests.fuzz.support import DoorFuzz

@@ -222,7 +222,7 @@ class Mutator:
         at = rng.randrange(len(parts))
         way = rng.randrange(8)
         if way <= 2:
-            quoted = parts[at][:1] in "<\"" and len(parts[at]) > 1
+            quoted = parts[at][:1] in '<"' and len(parts[at]) > 1
             inner = self.text(rng, parts[at][1:-1] if quoted else parts[at])
             parts[at] = parts[at][0] + inner + parts[at][-1] if quoted else inner
         elif way == 3:

@@ -18,7 +18,9 @@ from tests.fuzz.test_attacks import Victim, harmless, refused, victim
 
 __all__ = ["victim"]
 
-FILTER = "<fes:Filter xmlns:fes='http://www.opengis.net/fes/2.0' xmlns:gml='http://www.opengis.net/gml/3.2'>{}</fes:Filter>"
+FILTER = (
+    "<fes:Filter xmlns:fes='http://www.opengis.net/fes/2.0' xmlns:gml='http://www.opengis.net/gml/3.2'>{}</fes:Filter>"
+)
 GEOJSON = "application/geo+json"
 
 
@@ -27,7 +29,9 @@ def keys(victim: Victim, door: str) -> dict[str, str]:
 
 
 def wfs(**parameters: str) -> str:
-    return "/wfs?" + urlencode({"service": "WFS", "version": "2.0.0", "request": "GetFeature", **parameters}, errors="surrogatepass")
+    return "/wfs?" + urlencode(
+        {"service": "WFS", "version": "2.0.0", "request": "GetFeature", **parameters}, errors="surrogatepass"
+    )
 
 
 def ring(positions: str) -> str:
@@ -50,7 +54,11 @@ def test_rings_of_nan_and_of_900_000_positions(victim: Victim) -> None:
         refused(victim.ask("/wfs", asking(name, ring(positions))))
     wide = " ".join(f"{8 + n % 1000 / 1000} {47 + n // 1000 / 1000}" for n in range(900_000))
     harmless(victim.ask("/wfs", asking(name, ring(f"{wide} 8.0 47.0"))), seconds=8)
-    for ordinates in ("[[[NaN,0],[0,1],[1,1],[NaN,0]]]", "[[[1e999,0],[0,1],[1,1],[1e999,0]]]", "[[[null,0],[0,1],[1,1],[null,0]]]"):
+    for ordinates in (
+        "[[[NaN,0],[0,1],[1,1],[NaN,0]]]",
+        "[[[1e999,0],[0,1],[1,1],[1e999,0]]]",
+        "[[[null,0],[0,1],[1,1],[null,0]]]",
+    ):
         body = f'{{"type":"Feature","properties":{{}},"geometry":{{"type":"Polygon","coordinates":{ordinates}}}}}'
         path = f"/features/collections/{keys(victim, 'features')['name']}/items"
         refused(victim.ask(path, body, by="admin", content_type=GEOJSON))
@@ -73,15 +81,36 @@ def test_nobody_changes_locks_or_stores_without_a_role(victim: Victim, by: str) 
         body = f'<wfs:{operation} {NS["2"]} service="WFS" version="2.0.0" {attributes}>{content}</wfs:{operation}>'
         refused(victim.ask("/wfs", body, by=by))
     collection = f"/features/collections/{keys(victim, 'features')['name']}/items"
-    for method, path in (("POST", collection), ("PUT", f"{collection}/x.1"), ("PATCH", f"{collection}/x.1"), ("DELETE", f"{collection}/x.1")):
-        refused(victim.ask(path, '{"type":"Feature","geometry":null,"properties":{}}', by=by, method=method, content_type=GEOJSON))
+    for method, path in (
+        ("POST", collection),
+        ("PUT", f"{collection}/x.1"),
+        ("PATCH", f"{collection}/x.1"),
+        ("DELETE", f"{collection}/x.1"),
+    ):
+        refused(
+            victim.ask(
+                path, '{"type":"Feature","geometry":null,"properties":{}}', by=by, method=method, content_type=GEOJSON
+            )
+        )
     for method, path in (("POST", "/ldes/admin/api/v1/eventstreams"), ("DELETE", f"/ldes/admin/api/v1/eventstreams/{keys(victim, 'ldes')['name']}"),
                          ("POST", f"/ldes/{keys(victim, 'ldes')['name']}")):  # fmt: skip
         refused(victim.ask(path, PREFIXES + STREAM, by=by, method=method, content_type="text/turtle"))
     assert victim.ask(wfs(typeNames=name)).text.count("<tw:label>") == before
 
 
-@pytest.mark.parametrize("name", ["sqlite_master", "layer", "user", "main.user", "tw:sqlite_master", "pragma_table_info('user')", "layer_1", "rtree"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sqlite_master",
+        "layer",
+        "user",
+        "main.user",
+        "tw:sqlite_master",
+        "pragma_table_info('user')",
+        "layer_1",
+        "rtree",
+    ],
+)
 def test_tables_of_the_store_are_no_feature_types(victim: Victim, name: str) -> None:
     for by in ("", "admin"):
         refused(victim.ask(wfs(typeNames=name), by=by))
@@ -93,7 +122,11 @@ def test_tables_of_the_store_are_no_feature_types(victim: Victim, name: str) -> 
 def test_addresses_as_namespaces_and_crs_are_never_asked(victim: Victim) -> None:
     """The listener is looked at when the server ends."""
     named = keys(victim, "wfs")
-    for address in (f"http://{victim.places['listener']}/x", f"file://{victim.places['secret']}", f"//{victim.places['listener']}/x"):
+    for address in (
+        f"http://{victim.places['listener']}/x",
+        f"file://{victim.places['secret']}",
+        f"//{victim.places['listener']}/x",
+    ):
         for answer in (
             victim.ask(wfs(typeNames=f"a:{named['name']}", namespaces=f"xmlns(a,{address})")),
             victim.ask(wfs(typeNames=named["type"], srsName=address)),
@@ -126,13 +159,21 @@ def test_nodes_that_cannot_be_are_not_found(victim: Victim, query: dict[str, str
         refused(victim.ask(f"/ldes/{name}/{view}?" + urlencode(query)), 404)
 
 
-@pytest.mark.parametrize(("path", "kind"), [("/features/collections/{}/items", GEOJSON), ("/ldes/{}", "text/turtle"), ("/wfs", "text/xml")])
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/features/collections/{}/items", GEOJSON), ("/ldes/{}", "text/turtle"), ("/wfs", "text/xml")]
+)
 def test_a_gzip_bomb_is_stopped_where_bodies_are_read(victim: Victim, path: str, kind: str) -> None:
     """A megabyte that would be a gigabyte, by one who may write."""
     bomb = gzip.compress(b"\0" * (64 << 20), 9, mtime=0) * 16
     door = path.split("/")[1]
     before = max(map(victim.server.rss_mb, victim.server.workers))
-    answer = victim.ask(path.format(keys(victim, door)["name"]), bomb, by="admin", content_type=kind, headers={"Content-Encoding": "gzip"})
+    answer = victim.ask(
+        path.format(keys(victim, door)["name"]),
+        bomb,
+        by="admin",
+        content_type=kind,
+        headers={"Content-Encoding": "gzip"},
+    )
     refused(answer, 413, seconds=3)
     assert max(map(victim.server.rss_mb, victim.server.workers)) - before < harness.PEAK_MB
 
@@ -146,10 +187,20 @@ def test_deep_and_wide_filters_on_every_way_in(victim: Victim) -> None:
     wide = f"<fes:Or>{null * 20_000}</fes:Or>"
     refused(victim.ask("/wfs", f'<wfs:GetFeature {NS["2"]} service="WFS" version="2.0.0"><wfs:Query typeNames="{named["type"]}"><fes:Filter>{wide}</fes:Filter>'
                        "</wfs:Query></wfs:GetFeature>"), seconds=2)  # fmt: skip
-    form = urlencode({"service": "WFS", "version": "2.0.0", "request": "GetFeature", "typeNames": named["type"], "cql_filter": "NOT " * 20_000 + "label IS NULL"})
+    form = urlencode(
+        {
+            "service": "WFS",
+            "version": "2.0.0",
+            "request": "GetFeature",
+            "typeNames": named["type"],
+            "cql_filter": "NOT " * 20_000 + "label IS NULL",
+        }
+    )
     refused(victim.ask("/wfs", form, content_type="application/x-www-form-urlencoded"), seconds=2)
     like = "label LIKE '" + "*a%" * 1500 + "'"
-    form = urlencode({"service": "WFS", "version": "2.0.0", "request": "GetFeature", "typeNames": named["type"], "cql_filter": like})
+    form = urlencode(
+        {"service": "WFS", "version": "2.0.0", "request": "GetFeature", "typeNames": named["type"], "cql_filter": like}
+    )
     answer = victim.ask("/wfs", form, content_type="application/x-www-form-urlencoded")
     harmless(answer)
     assert etree.fromstring(answer.body).get("numberReturned") == "0"

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-import shapely
 from tests.conformance import ogcapi_support, wfs_support
 from tests.conformance.policy_layers import definition
 from tests.conformance.wfs_support import NS20, READER, WRITER, Validator, Wfs
@@ -37,7 +36,6 @@ from thalweg.encode.filters.references import parse_reference
 from thalweg.loading.features.fields import MAX_NAME_LENGTH, free_name, ncname
 from thalweg.services import features as service
 from thalweg.services import procedure_layers
-from thalweg.settings import Settings
 
 CRS84 = parse_crs("http://www.opengis.net/def/crs/OGC/1.3/CRS84", "crs")
 
@@ -170,7 +168,9 @@ def test_parameters_numbers_names_and_versions_of_wfs_are_bounded(wfs: Wfs) -> N
     refuses(lambda: names.groups("(a)" * (names.MAX_NAMES + 1), "x"), "x")
     accepted = ["9.9.9"] * (versions.MAX_ACCEPTED - 1)
     assert versions.negotiate([*accepted, "2.0.0"]) == "2.0.0"
-    refuses(lambda: versions.negotiate([*accepted, "9.9.9", "2.0.0"]), "AcceptVersions", versions.VersionNegotiationFailed)
+    refuses(
+        lambda: versions.negotiate([*accepted, "9.9.9", "2.0.0"]), "AcceptVersions", versions.VersionNegotiationFailed
+    )
 
 
 def test_queries_properties_and_keys_of_wfs_are_bounded(wfs: Wfs) -> None:
@@ -200,7 +200,11 @@ def test_joins_are_bounded_in_types_tuples_and_probes(wfs: Wfs, monkeypatch: pyt
 
 def test_elements_of_questions_to_wfs_are_bounded_below_those_of_changes(wfs: Wfs) -> None:
     comment = "<!-- -->"
-    for number, who, status in ((handle.MAX_QUERY_NODES, READER, 413), (handle.MAX_QUERY_NODES, WRITER, 400), (1_000, READER, 400)):
+    for number, who, status in (
+        (handle.MAX_QUERY_NODES, READER, 413),
+        (handle.MAX_QUERY_NODES, WRITER, 400),
+        (1_000, READER, 400),
+    ):
         body = f'<wfs:GetFeature {NS20} service="WFS" version="2.0.0">{comment}{"<wfs:x></wfs:x>" * number}</wfs:GetFeature>'
         assert wfs.post(body, who).status == status, (number, who)
 
@@ -223,7 +227,10 @@ def test_stored_queries_are_bounded_in_number_length_and_parameters(wfs: Wfs, mo
     assert create("urn:x:many", stored.MAX_PARAMETERS).status == 200
     assert create("urn:x:more", stored.MAX_PARAMETERS + 1).exception == ("InvalidParameterValue", "Parameter")
     assert create("urn:x:long", 0, stored.MAX_DOCUMENT_BYTES // 2).status == 200
-    assert create("urn:x:longer", 0, stored.MAX_DOCUMENT_BYTES).exception == ("InvalidParameterValue", "StoredQueryDefinition")
+    assert create("urn:x:longer", 0, stored.MAX_DOCUMENT_BYTES).exception == (
+        "InvalidParameterValue",
+        "StoredQueryDefinition",
+    )
     monkeypatch.setattr(stored, "MAX_STORED", 3)
     assert create("urn:x:third").status == 200
     assert create("urn:x:fourth").exception == ("InvalidParameterValue", "StoredQueryDefinition")
@@ -236,7 +243,9 @@ def test_what_the_feature_doors_remember_is_bounded(wfs: Wfs, monkeypatch: pytes
     for number in range(40):
         wfs.features("towns", count=str(number + 1))
         wfs.features("towns", propertyName="name", srsName=f"EPSG:{32601 + number}", count="1")
-        wfs.get(service="WFS", version="2.0.0", request="GetCapabilities", sections="All," * number + "All", check=False)
+        wfs.get(
+            service="WFS", version="2.0.0", request="GetCapabilities", sections="All," * number + "All", check=False
+        )
         wfs.raw("service=WFS&version=2.0.0&request=GetFeature&typeNames=towns&x=" + "y" * handle.MAX_REMEMBERED_BYTES)
     kept = _kept(handle) + _kept(capabilities)
     assert kept

@@ -134,7 +134,9 @@ def test_descriptions_are_bounded_in_triples_names_views_pages_and_strategies(ld
     name = "n" * domain.MAX_NAME_LENGTH
     assert create(STREAM.replace("hindrances", name)) == 201
     assert create(STREAM.replace("hindrances", name + "n")) == 400
-    versions = STREAM.replace("ldes:timestampPath", 'ldes:createVersions true ; ldes:versionDelimiter "{}" ; ldes:timestampPath')
+    versions = STREAM.replace(
+        "ldes:timestampPath", 'ldes:createVersions true ; ldes:versionDelimiter "{}" ; ldes:timestampPath'
+    )
     assert create(versions.replace("hindrances", "one").replace("{}", "d" * MAX_DELIMITER_LENGTH)) == 201
     assert create(versions.replace("hindrances", "two").replace("{}", "d" * (MAX_DELIMITER_LENGTH + 1))) == 400
 
@@ -144,7 +146,9 @@ def test_descriptions_are_bounded_in_triples_names_views_pages_and_strategies(ld
 
     assert view("large", size=domain.MAX_PAGE_SIZE) == 201
     assert view("larger", size=domain.MAX_PAGE_SIZE + 1) == 400
-    strategy = '[ a tree:ReferenceFragmentation ; tree:fragmentationPath dct:isVersionOf ; tree:fragmentationKey "k{}" ] '
+    strategy = (
+        '[ a tree:ReferenceFragmentation ; tree:fragmentationPath dct:isVersionOf ; tree:fragmentationKey "k{}" ] '
+    )
     nested = [strategy.format(n) for n in range(domain.MAX_FRAGMENTATIONS + 1)]
     assert view("nested", f"( {' '.join(nested[:-1])} )") == 201
     assert view("deeper", f"( {' '.join(nested)} )") == 400
@@ -198,7 +202,12 @@ def test_questions_to_the_ldes_door_are_bounded(ldes: Ldes) -> None:
 def test_pages_show_some_members_whole(ldes: Ldes) -> None:
     own = STREAM.replace("hindrances", "shown")
     assert ldes.admin("POST", "eventstreams", own).status == 201
-    assert ldes.admin("POST", "eventstreams/shown/views", view_document("all", PAGED, 100).replace("hindrances", "shown")).status == 201
+    assert (
+        ldes.admin(
+            "POST", "eventstreams/shown/views", view_document("all", PAGED, 100).replace("hindrances", "shown")
+        ).status
+        == 201
+    )
     for number in range(pages.MAX_SHOWN + 5):
         assert ldes.ask("POST", "shown", member(number)).status == 201
     ldes.settle()
@@ -212,7 +221,12 @@ def test_events_of_one_answer_and_followers_are_bounded(ldes: Ldes, monkeypatch:
     large = [StoredMember(n, "a:m", "a:o", b"x" * (follow.MAX_BYTES // 2), "", None) for n in range(1, 5)]
     assert follow.events(large, stream, 0).count(b"event: member") == 2
     # One that is larger by itself is given alone.
-    assert follow.events([StoredMember(1, "a:m", "a:o", b"x" * (2 * follow.MAX_BYTES), "", None)], stream, 0).count(b"event: member") == 1
+    assert (
+        follow.events([StoredMember(1, "a:m", "a:o", b"x" * (2 * follow.MAX_BYTES), "", None)], stream, 0).count(
+            b"event: member"
+        )
+        == 1
+    )
     monkeypatch.setattr(follow, "MAX_EVENTS", 3)
     before = ldes.services.streams.state(stream).sequence
     assert ldes.ingest(*(member(f"e{n}") for n in range(6))) == [201] * 6
@@ -267,7 +281,9 @@ def test_values_and_buckets_of_a_member_are_bounded() -> None:
     assert side * side == buckets.MAX_CHAINS
 
     def chains(count: int) -> int:
-        lines = [b"<a:m> <a:p> <a:%d> .\n" % n for n in range(side)] + [b"<a:m> <a:q> <a:%d> .\n" % n for n in range(count)]
+        lines = [b"<a:m> <a:p> <a:%d> .\n" % n for n in range(side)] + [
+            b"<a:m> <a:q> <a:%d> .\n" % n for n in range(count)
+        ]
         return len(rule(b"".join(lines)))
 
     assert chains(side) == buckets.MAX_CHAINS

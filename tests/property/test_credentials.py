@@ -23,7 +23,7 @@ from tests.fuzz import fragments
 
 from thalweg.auth import credentials, identity, sessions, throttle, tokens
 from thalweg.auth.credentials import Basic, Bearer, parse_authorization, parse_bare
-from thalweg.auth.identity import Rules, claim, read_keys, texts, verify
+from thalweg.auth.identity import MAX_TOKEN, Rules, claim, read_keys, texts, verify
 from thalweg.domain.errors import (
     InvalidParameter,
     InvalidRequest,
@@ -34,7 +34,7 @@ from thalweg.domain.errors import (
 )
 from thalweg.services.identity import KeySource
 from thalweg.settings import Settings
-from thalweg.web.forms import MAX_FIELDS, expect_own, read_form
+from thalweg.web.forms import MAX_FIELDS, MAX_FORM_BYTES, expect_own, read_form
 
 HEADERS = st.one_of(
     st.text(st.characters(max_codepoint=255), max_size=60),
@@ -153,7 +153,8 @@ def test_forms_of_other_sites_types_and_sizes_are_refused() -> None:
     with pytest.raises(PermissionDenied):
         form(b"a=b", sec_fetch_site=b"cross-site")
     with pytest.raises(TooLarge):
-        form(b"a=" + b"b" * 40_000)
+        form(b"a=" + b"b" * (MAX_FORM_BYTES - 1))
+    assert form(b"a=" + b"b" * (MAX_FORM_BYTES - 2))
     started = time.process_time()
     with pytest.raises(InvalidRequest):
         form(b"a;" * 15_000 + b"&" * 30)
@@ -241,7 +242,7 @@ def test_any_text_is_no_token(text: str) -> None:
 def test_signatures_of_other_keys_and_kinds_never_count() -> None:
     secret = json.dumps(public())
     bad = [signed(OTHER), jwt.encode(CLAIMS, "", "none"), signed(exp=1), signed(aud="other"), signed(iss="https://evil.example"), signed(headers={"crit": ["x"]}),
-           signed(OTHER, headers={"jwk": public(OTHER)}), signed(OTHER, headers={"jku": "http://127.0.0.1:9/keys", "x5u": "http://127.0.0.1:9/x"}), "a" * 200_000,
+           signed(OTHER, headers={"jwk": public(OTHER)}), signed(OTHER, headers={"jku": "http://127.0.0.1:9/keys", "x5u": "http://127.0.0.1:9/x"}), "a" * 200_000, GOOD + "x" * MAX_TOKEN,
            signed(headers={"typ": "x"})]  # fmt: skip
     header, payload, _ = GOOD.split(".")
     for algorithm in ("HS256", "none", "None", "ES512"):

@@ -1,5 +1,7 @@
 """Filters and names of properties, whatever is written: read, or refused with a domain error, in bounded time."""
 
+# ruff: noqa: E501 (strategies and documents read better unbroken)
+
 from __future__ import annotations
 
 import json
@@ -69,7 +71,13 @@ JSON_VALUES = st.recursive(
 )  # fmt: skip
 
 
-@given(st.one_of(changed(DOCUMENTS, WORDS, "json"), JSON_VALUES.map(lambda value: json.dumps(value).encode()), st.binary(max_size=60)))
+@given(
+    st.one_of(
+        changed(DOCUMENTS, WORDS, "json"),
+        JSON_VALUES.map(lambda value: json.dumps(value).encode()),
+        st.binary(max_size=60),
+    )
+)
 def test_json_of_filters_is_read_or_refused(document: bytes) -> None:
     is_read_or_refused(parse_cql2_json, document, CRS84)
 
@@ -87,7 +95,8 @@ def test_conditions_are_nested_as_deep_as_allowed_and_no_deeper(depth: int) -> N
             assert found[0] == "given"
 
 
-FILTERS = tuple(f"<fes:Filter>{condition}</fes:Filter>" for condition in wfs.CONDITIONS) + (
+FILTERS = (
+    *(f"<fes:Filter>{condition}</fes:Filter>" for condition in wfs.CONDITIONS),
     "<ogc:Filter><ogc:BBOX><ogc:PropertyName>place</ogc:PropertyName><gml:Box srsName='EPSG:4326'><gml:coordinates>8,47 9,48"
     "</gml:coordinates></gml:Box></ogc:BBOX></ogc:Filter>",
     "<ogc:Filter><ogc:FeatureId fid='a.1'/><ogc:GmlObjectId gml:id='a.2'/></ogc:Filter>",
@@ -111,7 +120,14 @@ def test_documents_of_filters_are_read_or_refused(document: bytes) -> None:
     is_read_or_refused(parse_fes, element)
 
 
-@given(st.one_of(texts(WORDS), st.lists(st.sampled_from(("a", "tw:", "/", "@", "gml:id", "[1]", "text()", "..", "*", "(", ")")), max_size=6).map("".join)))
+@given(
+    st.one_of(
+        texts(WORDS),
+        st.lists(
+            st.sampled_from(("a", "tw:", "/", "@", "gml:id", "[1]", "text()", "..", "*", "(", ")")), max_size=6
+        ).map("".join),
+    )
+)
 def test_references_are_names_or_refused(text: str) -> None:
     found = is_read_or_refused(parse_reference, text, NAMESPACES, "valueReference")
     if found[0] == "given":

@@ -1,9 +1,12 @@
 """Geometries and names of CRSs as clients write them: read as another program reads them, or refused, in bounded time."""
 
+# ruff: noqa: E501 (strategies and documents read better unbroken)
+
 from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import pytest
 import shapely
@@ -19,7 +22,9 @@ from thalweg.encode.gml_input import GEOMETRY_ELEMENTS, read_geometry
 from thalweg.encode.xml_input import parse_fragment
 
 GML = {"gml": "http://www.opengis.net/gml/3.2", "xlink": "http://www.w3.org/1999/xlink"}
-NUMBERS = st.one_of(st.floats(), st.integers(), st.floats(-180, 180), st.sampled_from(["1", None, True, [], {}, 1e308, 2**70]))
+NUMBERS = st.one_of(
+    st.floats(), st.integers(), st.floats(-180, 180), st.sampled_from(["1", None, True, [], {}, 1e308, 2**70])
+)
 GEOJSON = (
     {"type": "Point", "coordinates": [8.5, 47.5]},
     {"type": "MultiPoint", "coordinates": [[8.5, 47.5], [9, 48]]},
@@ -89,7 +94,7 @@ def test_geometries_of_gml_are_read_or_refused(document: bytes) -> None:
         return
     for authority_order in (True, False):
         with Within():
-            found = is_read_or_refused(lambda: read_geometry(element, "geometry", authority_order=authority_order))
+            found = is_read_or_refused(partial(read_geometry, element, "geometry", authority_order=authority_order))
         if found[0] == "given":
             shape = shapely.from_wkb(found[1].wkb)
             assert all(map(math.isfinite, shapely.get_coordinates(shape, include_z=shape.has_z).flat))

@@ -1,9 +1,12 @@
 """What the LDES door and its loader read, whatever it is given: taken, or refused with a domain error, in bounded time."""
 
+# ruff: noqa: E501 (strategies and documents read better unbroken)
+
 from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -11,14 +14,31 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conformance import policy_ldes
-from tests.conformance.ldes_support import ADMIN, BY_LOCATION, BY_TIME, PAGED, PREFIXES, READER, STREAM, Ldes, member, view_document
+from tests.conformance.ldes_support import (
+    ADMIN,
+    BY_LOCATION,
+    BY_TIME,
+    PAGED,
+    PREFIXES,
+    READER,
+    STREAM,
+    Ldes,
+    member,
+    view_document,
+)
 from tests.conformance.policy_support import Target
 from tests.fuzz import ldes as fuzz
 from tests.fuzz.mutate import Wire, wire_of
 from tests.property.hostile import Within, changed, is_read_or_refused, requests, texts
 
 from thalweg.domain.errors import ThalwegError, TooLarge
-from thalweg.domain.streams import MAX_FRAGMENTATIONS, MAX_MEMBER_BYTES, MAX_PAGE_SIZE, EventStream, GeospatialFragmentation
+from thalweg.domain.streams import (
+    MAX_FRAGMENTATIONS,
+    MAX_MEMBER_BYTES,
+    MAX_PAGE_SIZE,
+    EventStream,
+    GeospatialFragmentation,
+)
 from thalweg.encode.rdf import administration as documents
 from thalweg.encode.rdf import members as plain
 from thalweg.encode.rdf import templates
@@ -67,9 +87,9 @@ def test_bodies_are_members_alike_by_both_ways_or_refused(kind: str, data: st.Da
     body = data.draw(st.one_of(changed(valid, WORDS, way), changed(valid, WORDS, "bytes")))
     for stream in KINDS:
         remembered = templates.Templates()
-        plainly = is_read_or_refused(lambda: plain.read_members(stream, body, kind))
+        plainly = is_read_or_refused(plain.read_members, stream, body, kind)
         for _ in range(3):
-            found = is_read_or_refused(lambda: templates.read_members(stream, body, kind, templates=remembered))
+            found = is_read_or_refused(partial(templates.read_members, stream, body, kind, templates=remembered))
             assert found[0] == plainly[0]
             if found[0] == "given" and not stream.create_versions:
                 assert [(item.iri, item.version_of, item.timestamp) for item in found[1]] == [
@@ -154,7 +174,10 @@ def _reads() -> list[Wire]:
 
 
 @TRIES
-@given(wire=requests(_reads(), WORDS), accept=st.one_of(texts(WORDS), st.sampled_from(("text/event-stream", "text/turtle", "*/*;q=nan"))))
+@given(
+    wire=requests(_reads(), WORDS),
+    accept=st.one_of(texts(WORDS), st.sampled_from(("text/event-stream", "text/turtle", "*/*;q=nan"))),
+)
 def test_addresses_of_nodes_are_answered_or_refused(door: Ldes, wire: Wire, accept: str) -> None:
     """Also as a stream of events, whose place is named by the client."""
     query = urlencode(wire.query, errors="surrogatepass") if wire.query_text is None else wire.query_text
@@ -179,7 +202,9 @@ def test_places_in_a_stream_of_events_are_numbers(door: Ldes, text: str) -> None
 WRITES = [
     wire
     for wire in (wire_of(row.send(TARGET, n)) for n, row in enumerate((*policy_ldes.ROWS.rows, *fuzz.DOOR.seeds)))
-    if wire.method != "GET" and "/close" not in wire.path and not (wire.method == "DELETE" and wire.path.endswith("hindrances"))
+    if wire.method != "GET"
+    and "/close" not in wire.path
+    and not (wire.method == "DELETE" and wire.path.endswith("hindrances"))
 ]
 
 
@@ -190,7 +215,9 @@ def test_changes_are_made_or_refused(door: Ldes, wire: Wire) -> None:
     if path.partition("/")[2] == "" and wire.method == "DELETE":
         return
     with Within():
-        answer = door.ask(wire.method, path, wire.body, kind=dict(wire.headers).get("Content-Type", ""), principal=ADMIN)
+        answer = door.ask(
+            wire.method, path, wire.body, kind=dict(wire.headers).get("Content-Type", ""), principal=ADMIN
+        )
     assert answer.status in (200, 201, 303, 400, 404, 405, 409, 413, 415), answer.text[:400]
 
 
@@ -211,7 +238,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ldes]:
 @pytest.mark.parametrize("suffix", NAMES)
 @SOME
 @given(data=st.data())
-def test_files_of_members_are_loaded_or_their_faults_told(loaded: Ldes, tmp_path: Path, suffix: str, data: st.DataObject) -> None:
+def test_files_of_members_are_loaded_or_their_faults_told(
+    loaded: Ldes, tmp_path: Path, suffix: str, data: st.DataObject
+) -> None:
     """Every body is stored, known or told to be faulty; never less and never more."""
     _, valid, way = BODIES[NAMES[suffix]]
     parts = data.draw(st.lists(st.one_of(changed(valid, WORDS, way), st.binary(max_size=40)), min_size=1, max_size=4))
@@ -235,11 +264,15 @@ def test_files_of_members_are_loaded_or_their_faults_told(loaded: Ldes, tmp_path
     assert all(fault.message and fault.file == path.name for fault in done.faults)
 
 
-def test_faults_of_a_load_are_counted_and_some_told(loaded: Ldes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_of_a_load_are_counted_and_some_told(
+    loaded: Ldes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stream_load, "MAX_FAULTS", 3)
     path = tmp_path / "bad.nq"
     path.write_bytes(b"\n\n".join(b"<http://e.org/%d> nonsense ." % n for n in range(20)))
-    done = load_members(loaded.services.streams, loaded.services.streams.streams(1)["hindrances"], bodies(path, "application/n-quads"))
+    done = load_members(
+        loaded.services.streams, loaded.services.streams.streams(1)["hindrances"], bodies(path, "application/n-quads")
+    )
     assert (done.bodies, done.faulty, len(done.faults), done.stored) == (20, 20, 3, 0)
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 import pytest

@@ -1,5 +1,7 @@
 """What the WFS door reads, whatever it is given: answered, or refused by its own exception, in bounded time."""
 
+# ruff: noqa: E501 (strategies and documents read better unbroken)
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -28,7 +30,11 @@ def _wires() -> list[Wire]:
     for number, row in enumerate((*policy_wfs.ROWS.rows, *fuzz.DOOR.seeds)):
         wire = wire_of(row.send(TARGET, number))
         # The small network has other names of the address and the geometry.
-        for old, new in (("http://127.0.0.1:8080/default", "http://x.org/default"), ("label", "name"), ("f_towns", "population")):
+        for old, new in (
+            ("http://127.0.0.1:8080/default", "http://x.org/default"),
+            ("label", "name"),
+            ("f_towns", "population"),
+        ):
             wire.query = [(key, value.replace(old, new)) for key, value in wire.query]
             wire.body = wire.body.replace(old.encode(), new.encode())
         found.append(wire)
@@ -36,7 +42,20 @@ def _wires() -> list[Wire]:
 
 
 WIRES = _wires()
-WORDS = (*fuzz.DOOR.words, "tw:towns", "tw:roads", "tw:areas", "tw:swiss", "tw:notes", "name", "population", "seen", "founded", "course", "area")
+WORDS = (
+    *fuzz.DOOR.words,
+    "tw:towns",
+    "tw:roads",
+    "tw:areas",
+    "tw:swiss",
+    "tw:notes",
+    "name",
+    "population",
+    "seen",
+    "founded",
+    "course",
+    "area",
+)
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +111,18 @@ def test_envelopes_are_opened_or_refused(document: bytes) -> None:
             assert inside[1].getparent().tag.endswith("}Body")
 
 
-NUMBERS = st.lists(st.sampled_from((*versions.VERSIONS, "0", "3.0", "1.2.7", "9" * 30, "-1", "1.0.0 ", "2.0.2", "x")), max_size=5)
+NUMBERS = st.lists(
+    st.sampled_from((*versions.VERSIONS, "0", "3.0", "1.2.7", "9" * 30, "-1", "1.0.0 ", "2.0.2", "x")), max_size=5
+)
 
 
-@given(NUMBERS, st.one_of(texts((*versions.VERSIONS, ".", "1")), st.lists(st.integers(0, 12), min_size=1, max_size=4).map(lambda n: ".".join(map(str, n)))))
+@given(
+    NUMBERS,
+    st.one_of(
+        texts((*versions.VERSIONS, ".", "1")),
+        st.lists(st.integers(0, 12), min_size=1, max_size=4).map(lambda n: ".".join(map(str, n))),
+    ),
+)
 def test_versions_are_chosen_or_refused(accepted: list[str], text: str) -> None:
     found = is_read_or_refused(versions.negotiate, accepted)
     served = [item for item in accepted if item in versions.VERSIONS]

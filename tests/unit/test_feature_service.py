@@ -33,7 +33,7 @@ from thalweg.domain.filters import FeatureIds
 from thalweg.domain.store import Store
 from thalweg.encode.feature_output import FeatureFormat, Output
 from thalweg.services.feature_projection import lonlat_box, project
-from thalweg.services.features import FeatureService
+from thalweg.services.features import MAX_LOCK_S, FeatureService
 from thalweg.store.open import open_store
 
 ANONYMOUS = Principal("", Role.VIEWER)
@@ -222,7 +222,7 @@ def test_load_under_the_name_that_the_layer_will_have(service: FeatureService, w
     assert b'<tw:towns fid="towns.1">' in b"".join(service.page(layer, output, 0, 1).content)
 
 
-@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), 1e9])
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), MAX_LOCK_S + 1.0, 1e9])
 def test_lock_time_is_bounded(service: FeatureService, workspace: Workspace, seconds: float) -> None:
     layer = make(service, workspace)
     with pytest.raises(InvalidParameter) as caught:

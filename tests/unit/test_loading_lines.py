@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thalweg.loading.lines import read_lines
+from thalweg.loading.lines import MAX_LINE_BYTES, read_lines
 
 
 def lines_of(path: Path, **bounds: int) -> tuple[list[bytes | None], str]:
@@ -42,6 +42,13 @@ def test_long_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     for size in (7, 64, 100_000):
         found, _ = lines_of(path, max_line_bytes=100, read_bytes=size)
         assert found == [b"one", None, b"three", None, b"z" * 100, None]
+
+
+def test_lines_are_as_long_as_allowed_and_no_longer(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_bytes(b"x" * MAX_LINE_BYTES + b"\n" + b"y" * (MAX_LINE_BYTES + 1) + b"\nz\n")
+    found, _ = lines_of(path)
+    assert [None if line is None else len(line) for line in found] == [MAX_LINE_BYTES, None, 1]
 
 
 def test_empty_file_has_no_lines(tmp_path: Path) -> None:

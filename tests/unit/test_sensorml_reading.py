@@ -12,7 +12,7 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.geometry import Geometry, point
 from thalweg.domain.time import DAY_US, MINUTE_US, Duration
 from thalweg.encode.sensorml import SENSORML_20, SENSORML_101, SensorDocument, read_sensor
-from thalweg.encode.sensorml.elements import MAX_ITEMS
+from thalweg.encode.sensorml.elements import MAX_DEPTH, MAX_DOCUMENT_LENGTH, MAX_ITEMS, MAX_TEXT_LENGTH
 from thalweg.encode.xml_input import parse_document
 from thalweg.services.projection import parse_crs
 
@@ -443,8 +443,9 @@ def _nested(depth: int) -> str:
         "</sml:keywords>",
         "<sml:outputs><sml:OutputList>" + '<sml:output name="a"><swe:Count/></sml:output>' * (MAX_ITEMS + 1)
         + "</sml:OutputList></sml:outputs>",
-        "<gml:description>" + "x" * 70_000 + "</gml:description>",
-        f'<sml:outputs><sml:OutputList><sml:output name="o">{_nested(40)}</sml:output></sml:OutputList></sml:outputs>',
+        "<gml:description>" + "x" * (MAX_TEXT_LENGTH + 1) + "</gml:description>",
+        f'<sml:outputs><sml:OutputList><sml:output name="o">{_nested(MAX_DEPTH + 2)}</sml:output></sml:OutputList>'
+        "</sml:outputs>",
         "<sml:capabilities>" + "<swe:DataRecord>" + "".join('<swe:field name="a"><swe:Text/></swe:field>' for _ in
         range(MAX_ITEMS + 1)) + "</swe:DataRecord></sml:capabilities>",
     ],
@@ -456,7 +457,7 @@ def test_sizes_are_bounded(body: str) -> None:
 
 
 def test_a_document_too_long_to_keep_is_refused() -> None:
-    filler = "".join(f'<sml:parameters name="{"x" * 60_000}"/>' for _ in range(40))
+    filler = f'<sml:parameters name="{"x" * 60_000}"/>' * (MAX_DOCUMENT_LENGTH // 60_000 + 1)
     with pytest.raises(InvalidParameter, match="characters"):
         system(filler)
 

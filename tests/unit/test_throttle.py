@@ -140,7 +140,8 @@ def test_nothing_is_lost_between_processes_and_none_is_held_up_by_one_that_died(
     path = tmp_path / "tries"
     count = "throttle.failed('ann', '192.0.2.1')"
     program = (
-        "import sys; from pathlib import Path; from thalweg.auth.throttle import Throttle; from thalweg.auth.tries import tries_at\n"
+        "from pathlib import Path\nfrom thalweg.auth.throttle import Throttle\n"
+        "from thalweg.auth.tries import tries_at\n"
         f"kept = tries_at(Path({str(path)!r})); throttle = Throttle(3, 60.0, kept)\n"
     )
     running = [subprocess.Popen([sys.executable, "-c", program + f"for _ in range(200): {count}"]) for _ in range(3)]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thalweg.domain.errors import InvalidRequest, ThalwegError, TooLarge
-from thalweg.encode.xml_input import parse_document, parse_fragment
+from thalweg.encode.xml_input import MAX_NODES, parse_document, parse_fragment
 
 LONG_PROLOG = "<!--" + "x" * 5000 + "-->"
 
@@ -119,6 +119,8 @@ def test_depth_is_bounded() -> None:
 
 
 def test_number_of_nodes_is_bounded_before_parsing() -> None:
+    assert isinstance(refusal(b"<a>" + b"=" * (MAX_NODES + 1) + b"</a>"), TooLarge)
+    assert parse_document(b"<a>" + b"=" * MAX_NODES + b"</a>").tag == "a"
     assert isinstance(refusal(b"<a>" + b"<b/>" * 2001 + b"</a>", max_nodes=1000), TooLarge)
     attributes = b" ".join(b"a%d='1'" % i for i in range(2001))
     assert isinstance(refusal(b"<a " + attributes + b"/>", max_nodes=1000), TooLarge)

@@ -17,8 +17,8 @@ from thalweg.auth.identity import looks_signed
 from thalweg.auth.passwords import Passwords
 from thalweg.auth.sessions import session_digest
 from thalweg.auth.throttle import Throttle
-from thalweg.auth.tries import Tries
 from thalweg.auth.tokens import token_digest
+from thalweg.auth.tries import Tries
 from thalweg.domain.access import NO_GRANTS, Actor, AuditEntry, Principal, Role, Scope, Session, Token, User
 from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import InvalidParameter, ThalwegError, Unauthenticated

@@ -57,6 +57,7 @@ class AccountPages:
         self._cookie = cookie_name(self._is_secure)
         # Proves that the form of signing in comes from our page, before there is a session.
         self._limiter: CapacityLimiter | None = None
+        self._hashings = 0
         self._form_cookie = self._cookie.replace("session", "form")
 
     def routes(self) -> list[Route]:
@@ -101,9 +102,14 @@ class AccountPages:
         if self._limiter is None:
             # It belongs to the loop that it is first used in.
             self._limiter = CapacityLimiter(self._services.settings.login_concurrency)
-        if self._limiter.statistics().tasks_waiting >= MAX_WAITING:
+        # Counted here: many that come in one turn of the loop are not yet known to wait.
+        if self._hashings >= MAX_WAITING + self._services.settings.login_concurrency:
             raise StoreUnavailable("Too many passwords are being checked; try again in some seconds.", retry_after_s=5)
-        return await run_sync(work, limiter=self._limiter)
+        self._hashings += 1
+        try:
+            return await run_sync(work, limiter=self._limiter)
+        finally:
+            self._hashings -= 1
 
     def _login_page(
         self,

@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -26,7 +25,7 @@ from thalweg.domain.time import format_instant
 from thalweg.encode.rdf.literals import date_time_us
 from thalweg.encode.rdf.read import MAX_QUADS, Contexts, no_contexts, read_quads, to_n_triples
 from thalweg.encode.rdf.syntax import syntax_of
-from thalweg.encode.rdf.vocabulary import RDF_TYPE, TREE_MEMBER, XSD_DATE_TIME, XSD_STRING
+from thalweg.encode.rdf.vocabulary import RDF_TYPE, TREE_MEMBER, XSD_DATE_TIME, XSD_STRING, named
 
 MAX_BLANK_NODES: Final = 10_000
 """Most blank nodes of one body."""
@@ -34,7 +33,6 @@ BASE_IRI: Final = "http://localhost/"
 """What relative IRIs are resolved against where no address is known: loading from files."""
 
 _BODY: Final = "request"
-_named: Final = lru_cache(maxsize=4096)(NamedNode)
 
 Validate = Callable[[list[Quad]], None]
 """Raises if the quads of a body do not fit the stream's shape."""
@@ -82,8 +80,8 @@ def members_of(
 
 
 def _version_object(stream: EventStream, quads: list[Quad], strict: bool) -> Member:
-    version_path = _named(stream.version_of_path)
-    time_path = _named(stream.timestamp_path)
+    version_path = named(stream.version_of_path)
+    time_path = named(stream.timestamp_path)
     versions: list[Quad] = []
     times: list[Quad] = []
     labels: dict[BlankNode, None] = {}
@@ -124,7 +122,7 @@ def _member_of(stream: EventStream, versions: list[Quad], quads: list[Quad]) -> 
     # A dictionary keeps their order for the message.
     subjects = {quad.subject: None for quad in versions if type(quad.subject) is NamedNode}
     if len(subjects) > 1 and stream.shape_class:
-        wanted = _named(stream.shape_class)
+        wanted = named(stream.shape_class)
         of_class = {q.subject for q in quads if q.predicate == RDF_TYPE and q.object == wanted}
         subjects = {subject: None for subject in subjects if subject in of_class}
     if len(subjects) == 1:
@@ -201,7 +199,7 @@ def _state_objects(stream: EventStream, quads: list[Quad], strict: bool) -> list
     if len(subjects) > MAX_APPEND:
         raise TooLarge(f"The body has {len(subjects):,} members; one request may have {MAX_APPEND:,}.", parameter=_BODY)
     now = format_instant(ingest_time_us())
-    version_path, time_path = _named(stream.version_of_path), _named(stream.timestamp_path)
+    version_path, time_path = named(stream.version_of_path), named(stream.timestamp_path)
     members: list[Member] = []
     seen: set[BlankNode] = set()
     left = MAX_QUADS
@@ -251,7 +249,7 @@ def _versioned(
     time_path: NamedNode,
 ) -> Member:
     iri = f"{subject.value}{stream.version_delimiter}{now}"
-    version = NamedNode(iri)
+    version = named(iri)
     own = [
         Quad(version, quad.predicate, quad.object) if quad.subject == subject else quad for quad in quads
     ]  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
-from pyoxigraph import NamedNode
+from pyoxigraph import NamedNode, RdfFormat, parse
 
 RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS: Final = "http://www.w3.org/2000/01/rdf-schema#"
@@ -85,3 +86,19 @@ LDES_SKOLEMIZATION_DOMAIN: Final = ldes("skolemizationDomain")
 LDES_EVENT_SOURCE: Final = ldes("eventSource")
 LDES_EVENT_SOURCE_CLASS: Final = ldes("EventSource")
 LDES_RETENTION_POLICY: Final = ldes("retentionPolicy")
+
+
+@lru_cache(maxsize=4096)
+def named(iri: str) -> NamedNode:
+    """A node of an IRI that was read and checked before (``read.IRI``).
+
+    Some IRIs of real data break a rule that the library's own constructor looks at and its lenient parser does not:
+    ``http://e.org/100%``. What was taken has to be given back.
+    """
+    try:
+        return NamedNode(iri)
+    except ValueError:
+        ((subject, *_),) = parse(f"<{iri}> <a:a> <a:a> .".encode(), format=RdfFormat.N_TRIPLES, lenient=True)
+        if not isinstance(subject, NamedNode):
+            raise
+        return subject

@@ -63,6 +63,7 @@ from thalweg.encode.rdf.vocabulary import (
     XSD_INTEGER,
     dcat,
     ldes,
+    named,
     tree,
 )
 
@@ -118,8 +119,8 @@ def _stream_core(stream: EventStream, subject: NamedNode) -> list[Quad]:
     root, shape = _shape(stream)
     return [
         Quad(subject, RDF_TYPE, LDES_EVENT_STREAM),
-        Quad(subject, LDES_TIMESTAMP_PATH, NamedNode(stream.timestamp_path)),
-        Quad(subject, LDES_VERSION_OF_PATH, NamedNode(stream.version_of_path)),
+        Quad(subject, LDES_TIMESTAMP_PATH, named(stream.timestamp_path)),
+        Quad(subject, LDES_VERSION_OF_PATH, named(stream.version_of_path)),
         Quad(subject, TREE_SHAPE, root),
         *shape,
     ]
@@ -131,7 +132,7 @@ def _stream_rest(stream: EventStream, subject: NamedNode) -> list[Quad]:
         quads.append(Quad(subject, LDES_CREATE_VERSIONS, _TRUE))
         quads.append(Quad(subject, LDES_VERSION_DELIMITER, Literal(stream.version_delimiter)))
     if stream.skolem_domain:
-        quads.append(Quad(subject, LDES_SKOLEMIZATION_DOMAIN, NamedNode(stream.skolem_domain)))
+        quads.append(Quad(subject, LDES_SKOLEMIZATION_DOMAIN, named(stream.skolem_domain)))
     if stream.retention:
         source = BlankNode("source")
         quads.append(Quad(subject, LDES_EVENT_SOURCE, source))
@@ -179,7 +180,7 @@ def _strategy(fragmentation: Fragmentation, node: BlankNode) -> list[Quad]:
             kind, more = "SubstringFragmentation", [(tree("substringLength"), _integer(fragmentation.length))]
     quads = [
         Quad(node, RDF_TYPE, tree(kind)),
-        Quad(node, TREE_FRAGMENTATION_PATH, NamedNode(fragmentation.path)),
+        Quad(node, TREE_FRAGMENTATION_PATH, named(fragmentation.path)),
         *(Quad(node, predicate, value) for predicate, value in more),
     ]
     if fragmentation.subject_filter:
@@ -331,10 +332,10 @@ def _relation(
     if relation.path:
         value: NamedNode | Literal
         if relation.datatype:
-            value = Literal(relation.value, datatype=NamedNode(relation.datatype))
+            value = Literal(relation.value, datatype=named(relation.datatype))
         else:
-            value = NamedNode(relation.value)
-        quads.append(Quad(node, _TREE_PATH, NamedNode(relation.path)))
+            value = named(relation.value)
+        quads.append(Quad(node, _TREE_PATH, named(relation.path)))
         quads.append(Quad(node, _TREE_VALUE, value))
     if relation.remaining is not None:
         quads.append(Quad(node, _TREE_REMAINING, _integer(relation.remaining)))
