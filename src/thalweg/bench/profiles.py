@@ -190,7 +190,7 @@ _ALL: Final = (
     ),
     _layers("wfs-paging", "200 features at startIndex=6500, beside those at 0", "wfs-paging", _BY_TURNS, start=6500),
     _layers(
-        "wfs-hits", "documents with the exact numberMatched, beside ones without a number", "wfs-hits", _BY_TURNS,
+        "wfs-hits", "GML 3.2 with the exact numberMatched, beside GML 2, which has no number", "wfs-hits", _BY_TURNS,
     ),
     _layers(
         "wfs-big-layer", "pages of a layer of 1,000,000 features, beside those of a small one", "wfs-big-layer",

@@ -64,9 +64,10 @@ GROUPS: Final = """
 PAGE: Final = """
     SELECT CAST(group_concat(content, '') AS BLOB), count(*) FROM
         (SELECT content FROM {form} WHERE id >= ? AND id < ? ORDER BY id)"""
-LAST_PAGE: Final = """
-    SELECT CAST(group_concat(content, '') AS BLOB), count(*) FROM
-        (SELECT content FROM {form} WHERE id >= ? ORDER BY id)"""
+# Where it is not known yet where the page ends.
+FIRST_PAGE: Final = """
+    SELECT CAST(group_concat(content, '') AS BLOB), count(*), max(id) FROM
+        (SELECT id, content FROM {form} WHERE id >= ? ORDER BY id LIMIT ?)"""
 OF_IDS: Final = """
     SELECT CAST(group_concat(content, '') AS BLOB), count(*) FROM
         (SELECT f.content FROM carray(?) c CROSS JOIN {form} f ON f.id = c.value)"""
@@ -75,7 +76,7 @@ AFTER: Final = """
         (SELECT id, content FROM {form} WHERE id > ? ORDER BY id LIMIT ?)"""
 SHAPES: Final = "SELECT geometry FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
 SHAPES_OF_IDS: Final = "SELECT f.geometry FROM carray(?) c CROSS JOIN {table} f ON f.id = c.value"
-KEYS: Final = "SELECT id, version FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
+KEYS: Final = "SELECT id, version FROM {table} WHERE id >= ? ORDER BY id LIMIT ?"
 KEYS_OF_IDS: Final = "SELECT f.id, f.version FROM carray(?) c CROSS JOIN {table} f ON f.id = c.value"
 LAST_ID: Final = (1 << 63) - 1
 AT_OFFSET: Final = "SELECT id FROM {table} WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ?"
@@ -238,28 +239,38 @@ class FeatureReader:
             if limit == 0 or offset >= state.count:
                 return FragmentPage(state, 0, ())
             start = self._id_at(reader, layer_id, state.generation, offset)
-            end = self._id_at(reader, layer_id, state.generation, offset + limit)
             if start is None:
                 return FragmentPage(state, 0, ())
             if stored != stamp:
+                end = self._id_at(reader, layer_id, state.generation, offset + limit)
                 features = self._rows_between(reader, layer, start, end)
                 return FragmentPage(state, len(features), (FragmentRun(len(features), None, features),))
             if known is not None:
-                between = (start, LAST_ID if end is None else end - 1)
-                keys = reader.rows(KEYS.format(table=features_table(layer_id)), between)
+                keys = reader.rows(KEYS.format(table=features_table(layer_id)), (start, limit))
+                self._remember(layer_id, state.generation, offset, limit, len(keys), keys[-1][0] if keys else 0)
                 run = _unknown(reader, layer_id, form, keys, known)
                 return FragmentPage(state, run.count, (run,))
+            end = self._boundaries.get((layer_id, state.generation, offset + limit))
             table = form_table(layer_id, form)
             if end is None:
-                rows = reader.rows(LAST_PAGE.format(form=table), (start,))
+                ((content, count, last),) = reader.rows(FIRST_PAGE.format(form=table), (start, limit))
+                self._remember(layer_id, state.generation, offset, limit, count, last or 0)
             else:
-                rows = reader.rows(PAGE.format(form=table), (start, end))
+                ((content, count),) = reader.rows(PAGE.format(form=table), (start, end))
+                last = end - 1
             geometries = None
             if shapes:
                 statement = SHAPES.format(table=features_table(layer_id))
-                geometries = _first(reader.rows(statement, (start, LAST_ID if end is None else end - 1)))
-        ((content, count),) = rows
+                geometries = _first(reader.rows(statement, (start, start if last is None else last)))
         return FragmentPage(state, count, (FragmentRun(count, content or b"", None, geometries),))
+
+    def _remember(self, layer_id: int, generation: int, offset: int, limit: int, count: int, last: int) -> None:
+        """Where the next page begins: behind the last feature of this one, if it is full."""
+        if count == limit and last < LAST_ID:
+            with self._lock:
+                self._boundaries[layer_id, generation, offset + limit] = last + 1
+                while len(self._boundaries) > MAX_BOUNDARIES:
+                    self._boundaries.popitem(last=False)
 
     def _rows_between(self, reader: Reader, layer: Layer, start: int, end: int | None) -> Features:
         statement = f"SELECT id, version{tables(layer).columns}, geometry FROM {features_table(layer.id)} WHERE id >= ?"
