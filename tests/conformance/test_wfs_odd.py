@@ -167,3 +167,12 @@ def test_what_may_be_done_with_types_is_told_in_each_version(wfs: Wfs) -> None:
     old = wfs.get(service="WFS", version="1.1.0", request="GetCapabilities").root
     (common,) = old.findall(f"{WFS1}FeatureTypeList/{WFS1}Operations")
     assert [e.text for e in common] == ["Insert", "Update", "Delete", "Lock", "Query", "GetGmlObject"]
+
+
+def test_a_filter_called_query_is_one(wfs: Wfs) -> None:
+    """As OWSLib writes it; anything else of that name is no parameter of WFS and left alone."""
+    condition = "<fes:Filter><fes:ResourceId rid='towns.2'/></fes:Filter>"
+    assert wfs.features("towns", query=condition).ids == ["towns.2"]
+    assert wfs.features("towns", query="towns").returned == 5
+    assert wfs.features("towns", query=condition, filter=condition.replace("towns.2", "towns.3")).ids == ["towns.3"]
+    assert wfs.features("towns", query=condition, bbox="47,9,48,10").exception == ("InvalidParameterValue", "bbox")

@@ -451,6 +451,9 @@ def _types(parameters: Parameters) -> tuple[tuple[TypeName, ...], ...]:
 
 def _conditions(parameters: Parameters, version: str, number: int) -> tuple[Condition | None, ...]:
     """A condition for each query. ``bbox``, ``filter``, ids and ``cql_filter`` exclude one another."""
+    if not parameters.get("filter", "").strip() and parameters.get("query", "").lstrip().startswith("<"):
+        # So OWSLib calls the filter of a GET request.
+        parameters = {**parameters, "filter": parameters["query"]}
     spelling = {"filter": "filter", "bbox": "bbox", "resourceid": "resourceId", "featureid": "featureId",
                 "cql_filter": "cql_filter"}  # fmt: skip
     given = [name for name in spelling if parameters.get(name, "").strip()]
