@@ -36,7 +36,7 @@ def members(number: int, n: int) -> list[Member]:
     return [
         replace(
             member(
-                (number * 1_000_000 + n) * 10 + i,
+                (number * 100_000_000 + n) * 10 + i,
                 obj=n % 50,
                 at=f"2021-{n % 3 + 1:02d}-{n % 28 + 1:02d}T00:00:00Z",
                 kinds=["a", "b", "c"][: n % 4],

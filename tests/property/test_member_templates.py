@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,8 +14,9 @@ from hypothesis import strategies as st
 from thalweg.domain.errors import ThalwegError
 from thalweg.domain.streams import EventStream, Member
 from thalweg.encode.rdf import members as plain
+from thalweg.encode.rdf.lines import read_lines
 from thalweg.encode.rdf.syntax import syntax_of
-from thalweg.encode.rdf.templates import Templates, read_members
+from thalweg.encode.rdf.templates import LEARN_AT_ONCE, LEARN_HITS, Templates, read_members
 
 PROV = "http://www.w3.org/ns/prov#generatedAtTime"
 VERSION_OF = "http://purl.org/dc/terms/isVersionOf"
@@ -221,3 +225,91 @@ def test_one_odd_body_among_many_that_are_alike(text: str, usual: dict[str, str]
         fast = outcome(lambda body=body: read_members(STREAM, body, "text/turtle", templates=templates))  # type: ignore[misc]
         slow = outcome(lambda body=body: plain.read_members(STREAM, body, "text/turtle"))  # type: ignore[misc]
         assert fast == slow or _same_but_labels(fast, slow)
+
+
+# ---------------------------------------------------------------- lines
+
+
+SAME = STEADY | {"iri": "http://example.org/m/1", "second": "http://example.org/m/1"}
+
+
+def lines_of(values: dict[str, str]) -> bytes:
+    return TRIPLES.format(
+        **(STEADY | {"iri": "http://example.org/m/1", "second": "http://example.org/m/1"} | values)
+    ).encode()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"text": "é _:a . and <x> _:b1 ."},
+        {"property": RDF_TYPE},
+        {"time": "today"},
+        {"datatype": "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"},
+        {"label": "7", "other": "a7"},
+        {"label": "a", "other": "a"},
+    ],
+)
+@pytest.mark.parametrize("stream", [STREAM, SKOLEM])
+def test_triples_a_line_are_read_as_they_stand(values: dict[str, str], stream: EventStream) -> None:
+    body = lines_of(values).replace(b'"@en', b'"@en-GB')
+    found = read_lines(stream, body)
+    assert found is not None
+    assert [found] == plain.read_members(stream, body, "application/n-quads")
+    assert found == read_lines(stream, b"\n\n" + body.rstrip(b"\n")) == read_lines(stream, body + b"\n\n")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"text": '\\"'}, {"text": "\x7f"}, {"text": "\uffff"}, {"datatype": XSD + "string"}, {"label": "a.b"},
+        {"property": "https://w3id.org/tree#member"}, {"property": "relative"}, {"class_": "http://ex.org/{a}"},
+        {"second": "http://example.org/m/2"}, {"property": f"http://ex.org/p> <{VERSION_OF}> <x:y> . <x:y> <x:z"},
+    ],
+)  # fmt: skip
+def test_what_is_not_as_it_would_be_written_is_left_to_the_plain_way(values: dict[str, str]) -> None:
+    assert read_lines(STREAM, lines_of(values)) is None
+
+
+def test_the_member_among_several_objects_with_versions_is_the_one_of_the_class() -> None:
+    body = lines_of({}) + f"<http://example.org/z> <{VERSION_OF}> <http://example.org/y> .\n".encode()
+    assert read_lines(STREAM, body) is None
+    found = read_lines(replace(STREAM, shape_class="http://ex.org/Class"), body)
+    assert found is not None
+    assert found.iri == "http://example.org/m/1"
+    assert read_lines(replace(STREAM, shape_class="http://ex.org/Cla"), body) is None
+
+
+def test_actual_members_are_read_as_they_stand(gipod_dir: Path) -> None:
+    blocks = [b for b in re.split(rb"(?m)^# member[^\n]*$", (gipod_dir / "members.nq").read_bytes()) if b.strip()]
+    assert len(blocks) == 150
+    templates = Templates()
+    for block in blocks:
+        found = read_lines(STREAM, block)
+        assert found is not None
+        assert [found] == plain.read_members(STREAM, block, "application/n-quads")
+        assert [found] == read_members(STREAM, block, "application/n-quads", templates=templates)
+    # All are different, so that nothing is gained by learning them.
+    assert len(templates._known) <= LEARN_AT_ONCE
+
+
+def test_learning_templates_has_to_be_earned() -> None:
+    templates = Templates()
+    bodies = [
+        PLAIN_TURTLE.format(
+            **(STEADY | {"iri": "http://ex.org/m", "second": "http://ex.org/m", "number": str(n)})
+        ).encode()
+        for n in range(3 * LEARN_AT_ONCE)
+    ]
+    for body in bodies * 4:
+        templates.read(STREAM, body, syntax_of("text/turtle"))
+    learned = len(templates._known)
+    assert LEARN_AT_ONCE // 2 <= learned <= LEARN_AT_ONCE + 2 * len(bodies) // LEARN_HITS
+    # Those that were learned earn others.
+    known = [body for body in bodies if templates.read(STREAM, body, syntax_of("text/turtle")) is not None]
+    for body in known * (4 * LEARN_HITS):
+        templates.read(STREAM, body, syntax_of("text/turtle"))
+    for body in bodies:
+        templates.read(STREAM, body, syntax_of("text/turtle"))
+    assert len(templates._known) > learned

@@ -205,6 +205,69 @@ def test_damaged_page_hits_only_the_request_that_reads_it(writer: Writer, files:
     assert notes(files) == ["fine"]
 
 
+# ------------------------------------------------------------------ joined writes
+
+
+def join(writer: Writer, text: str, key: str = "k") -> Future[tuple[str, int]]:
+    """A note; refused if it begins with an exclamation mark. Gives the text and how many were written with it."""
+
+    def work(tx: Transaction, texts: list[str]) -> list[tuple[str, int] | BaseException]:
+        kept = [t for t in texts if not t.startswith("!")]
+        tx.many("INSERT INTO note (text) VALUES (?)", [(t,) for t in kept])
+        return [InvalidParameter("text", t) if t.startswith("!") else (t, len(kept)) for t in texts]
+
+    return writer.submit_joined(key, text, work)
+
+
+def test_writes_of_one_key_that_wait_are_done_together(writer: Writer, files: StoreFiles) -> None:
+    with Held(files):
+        futures = [join(writer, text) for text in ("a", "!b", "c")]
+        futures.append(join(writer, "d", "other"))
+    assert futures[0].result(WAIT_S) == ("a", 2)
+    assert isinstance(futures[1].exception(WAIT_S), InvalidParameter)
+    assert futures[2].result(WAIT_S) == ("c", 2)
+    assert futures[3].result(WAIT_S) == ("d", 1)
+    assert notes(files) == ["a", "c", "d"]
+    assert writer.queued == 0
+
+
+def test_joined_writes_keep_their_order_among_others(writer: Writer, files: StoreFiles) -> None:
+    with Held(files):
+        futures: list[Future[object]] = [join(writer, "a"), writer.submit(note("between")), join(writer, "c")]  # type: ignore[list-item]
+    wait(futures, WAIT_S)
+    assert notes(files) == ["a", "between", "c"]
+
+
+def test_what_fails_as_a_whole_fails_for_all_that_joined(writer: Writer, files: StoreFiles) -> None:
+    with Held(files):
+        before = writer.submit(note("before"))
+        # The second one breaks the rule that texts are unique, after the first was written.
+        futures = [join(writer, "same"), join(writer, "same")]
+        after = writer.submit(note("after"))
+    assert all(isinstance(future.exception(WAIT_S), apsw.ConstraintError) for future in futures)
+    assert (before.exception(WAIT_S), after.exception(WAIT_S)) == (None, None)
+    assert notes(files) == ["before", "after"]
+
+
+def test_one_of_the_joined_writes_may_be_cancelled(writer: Writer, files: StoreFiles) -> None:
+    with Held(files):
+        futures = [join(writer, text) for text in ("a", "b", "c")]
+        assert futures[1].cancel()
+    wait([futures[0], futures[2]], WAIT_S)
+    assert notes(files) == ["a", "c"]
+
+
+def test_joined_writes_count_for_the_bounds(files: StoreFiles) -> None:
+    writer = Writer(files, max_queue=3, max_batch=2)
+    with Held(files):
+        futures = [join(writer, text) for text in ("a", "b", "c", "d")]
+        assert writer.queued == 3
+        assert isinstance(futures[3].exception(timeout=0.01), StoreUnavailable)
+    assert [future.result(WAIT_S)[1] for future in futures[:3]] == [2, 2, 1]
+    writer.close()
+    assert isinstance(join(writer, "late").exception(0), StoreUnavailable)
+
+
 # ------------------------------------------------------------------ bounds
 
 

@@ -331,11 +331,12 @@ class Writer:
         with self._wake:
             # What came in while the lock was waited for goes along.
             taken = 0
-            while self._queue and taken < self._max_batch:
-                if self._queue[0].alone and batch:
+            while self._queue:
+                size = len(self._queue[0].futures())
+                if batch and (self._queue[0].alone or taken + size > self._max_batch):
                     break
                 request = self._queue.popleft()
-                taken += len(request.futures())
+                taken += size
                 if request.begin():
                     batch.append(request)
                     if request.alone:
