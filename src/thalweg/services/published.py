@@ -191,16 +191,17 @@ class Published:
         return self._bucket(view, part, prefix, depth)
 
     def _root(self, stream: EventStream, view: View, shown: Catalogue) -> Node:
+        """Leads to the parts by relations that promise nothing: ldes-client 0.3.0 takes bounds of all properties for
+        bounds of the timestamp."""
         relations: list[Relation] = []
+        subjects: list[tuple[str, str]] = []
         for track_id in self.parts(stream, shown):
             track = shown.tracks[track_id]
-            procedure, feature = shown.procedures[track.procedure_id], shown.features[track.feature_id]
-            for path, value in (
-                ("madeBySensor", iri(procedure.identifier, procedure.uuid)),
-                ("hasFeatureOfInterest", iri(feature.identifier, feature.uuid)),
-            ):
-                relations.append(Relation(RelationType.EQUAL, f"{TRACK}={track_id}", SOSA + path, value))
-        return _list(view, "", relations)
+            query = f"{TRACK}={track_id}"
+            relations.append(Relation(RelationType.PLAIN, query))
+            about = (shown.procedures[track.procedure_id], shown.features[track.feature_id])
+            subjects += ((query, iri(item.identifier, item.uuid)) for item in about)
+        return _list(view, "", relations, subjects)
 
     def _bucket(self, view: View, part: Part, prefix: str, depth: int) -> Node:
         root = f"{TRACK}={part.track_id}"
@@ -313,9 +314,10 @@ class Published:
 # ---------------------------------------------------------------- pieces
 
 
-def _list(view: View, query: str, relations: list[Relation]) -> Node:
+def _list(view: View, query: str, relations: list[Relation], subjects: Sequence[tuple[str, str]] = ()) -> Node:
     """A node that leads to others; it may change, and so does its version."""
-    return Node(view, query, None, False, tuple(relations), (), _digest(tuple(map(repr, relations))))
+    version = _digest((*map(repr, relations), *subjects))
+    return Node(view, query, None, False, tuple(relations), (), version, tuple(subjects))
 
 
 def _digest(parts: tuple[object, ...]) -> int:
