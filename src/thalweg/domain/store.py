@@ -39,6 +39,7 @@ from thalweg.domain.catalogue import (
 from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
 from thalweg.domain.published import PublishedStore
+from thalweg.domain.published_layers import PublishedLayerStore
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
 from thalweg.domain.time import ALL_TIME, Interval
@@ -409,7 +410,15 @@ class MaintenanceStore(Protocol):
 
 
 class Store(
-    CatalogueStore, ObservationStore, FeatureStore, StreamStore, PublishedStore, AccessStore, MaintenanceStore, Protocol
+    CatalogueStore,
+    ObservationStore,
+    FeatureStore,
+    StreamStore,
+    PublishedStore,
+    PublishedLayerStore,
+    AccessStore,
+    MaintenanceStore,
+    Protocol,
 ):
     """All that a back end does."""
 
