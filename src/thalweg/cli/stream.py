@@ -91,7 +91,8 @@ def list_streams(workspace: str, settings: Settings) -> None:
             if item.source is not None:
                 notes = ", ".join(filter(None, (f"publishes {item.source.kind.value} {item.source.key}", notes)))
                 notes = notes.removesuffix(", closed")
-                count = sum(part.members for part in store.parts(item.id).values())
+                layer = store.layer_part(item.id)
+                count = sum(part.members for part in store.parts(item.id).values()) if layer is None else layer.members
                 rows[-1] = (item.name, "", f"{count:,}", "", notes)
                 rows += [("", view.name, "", "", "") for view in streams.views(item).values()]
                 continue
