@@ -18,7 +18,7 @@ from tests.store.layer_support import insert as insert_features
 from tests.store.support import STEP, T0, WAIT_S, Station, block, insert, register, series, times
 
 from thalweg.domain.blocks import ValueKind
-from thalweg.domain.catalogue import Offering
+from thalweg.domain.catalogue import Offering, Unit
 from thalweg.domain.features import Delete, Field, FieldKind, Layer, Update
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.time import Interval
@@ -183,6 +183,27 @@ def test_changes_are_later_versions_and_closed_pages_stay(ldes: Ldes, station: S
     assert value(graph, member, PROV.invalidatedAtTime) == value(graph, member, PROV.generatedAtTime)
     assert not list(graph.objects(member, SOSA.hasSimpleResult))
     assert len(found) == 160 + 120 + 160 + 3
+
+
+def test_names_and_units_of_a_closed_page_are_those_it_was_closed_with(ldes: Ldes, station: Station) -> None:
+    publish(ldes)
+    ldes.settle()
+    put(ldes, station, 160, 2)
+    closed = ldes.get(f"lugano/by-page?track={station.track}&pageNumber=40")
+    unit = ldes.store.put_unit(station.workspace_id, Unit(0, "K")).result(WAIT_S)
+    first, *others = station.procedure.series
+    changed = replace(station.procedure, identifier="urn:x:renamed", series=(replace(first, unit_id=unit.id), *others))
+    ldes.store.update_procedure(station.workspace_id, changed).result(WAIT_S)
+    again = ldes.get(f"lugano/by-page?track={station.track}&pageNumber=40")
+    assert (again.body, again.etag) == (closed.body, closed.etag)
+    assert "DEG_C" in again.text
+    put(ldes, station, 162, 2)
+    ldes.settle()
+    later = ldes.get(f"lugano/by-page?track={station.track}&pageNumber=41")
+    assert "immutable" in later.header("Cache-Control")
+    assert "DEG_C" not in later.text
+    assert f"<{UNITS}K>" in later.text
+    assert "<urn:x:renamed>" in later.text
 
 
 def test_all_syntaxes_of_a_page_are_one_graph(ldes: Ldes, station: Station) -> None:

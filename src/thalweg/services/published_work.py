@@ -31,8 +31,8 @@ LOOK_S: Final = 0.25
 JOIN_S: Final = 1.0
 """How often it is looked for tracks that a source has got: their first page is there after so long."""
 AGAIN_S: Final = 2.0
-"""After so long a changed part is looked at although too few rows came to fill its page: an entry of the change log may
-hold many."""
+"""After so long a part with new changes is looked at although they are too few to fill its page: each may be of many
+rows."""
 SLICE_S: Final = 0.5
 MAX_WAITING: Final = 5_000
 MAX_PAGES_AT_ONCE: Final = 100
@@ -50,9 +50,11 @@ def rows_a_page(stream: EventStream, catalogue: Catalogue, procedure_id: int) ->
 
 @dataclass(slots=True)
 class _Looked:
-    """When a part was last looked at: how many rows and changes fill its page, and when to look in any case."""
+    """When a part was last looked at: how many rows and changes fill its page, how many changes there were, and when to
+    look in any case if there are more."""
 
     enough: int
+    changes: int
     again_s: float
 
 
@@ -62,7 +64,7 @@ class _Progress:
 
     commit: int = -1
     joined_s: float = -JOIN_S
-    waiting: dict[int, int] = field(default_factory=dict)
+    waiting: dict[int, tuple[int, int]] = field(default_factory=dict)
     looked: dict[int, _Looked] = field(default_factory=dict)
 
 
@@ -110,11 +112,15 @@ class PublishedWork:
                 progress.commit = -1
         changed, progress.commit = self._store.waiting_parts(stream.id, progress.commit, limit=MAX_WAITING)
         for track_id, rows, changes in changed:
-            progress.waiting[track_id] = rows + changes
-        for track_id, amount in list(progress.waiting.items()):
+            progress.waiting[track_id] = rows, changes
+        for track_id, (rows, changes) in list(progress.waiting.items()):
             looked = progress.looked.get(track_id)
-            if looked is not None and amount < looked.enough and now_s < looked.again_s and not everything:
-                continue
+            if looked is not None and rows + changes < looked.enough and not everything:
+                if changes == looked.changes:
+                    del progress.waiting[track_id]
+                    continue
+                if now_s < looked.again_s:
+                    continue
             if time.monotonic() > stop_s:
                 return True
             try:
@@ -126,7 +132,7 @@ class PublishedWork:
             if missing is None:
                 return True
             del progress.waiting[track_id]
-            progress.looked[track_id] = _Looked(amount + missing, time.monotonic() + AGAIN_S)
+            progress.looked[track_id] = _Looked(rows + changes + missing, changes, time.monotonic() + AGAIN_S)
         return len(changed) == MAX_WAITING
 
     def _layer(self, stream: EventStream, limit: int, stop_s: float) -> bool:
