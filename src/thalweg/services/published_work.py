@@ -193,9 +193,9 @@ class PublishedWork:
             terms = terms_of(catalogue, track)
             pages = list(cut(found, part.mark, limit, terms))
             if pages:
-                changed = [
-                    item.rows.key(row) for item in found.changes for row in range(len(item.rows))
-                ]  # fmt: skip
+                # Of rows on pages closed before: those on pages of this step cost no more than others.
+                keys = (item.rows.key(row) for item in found.changes for row in range(len(item.rows)))
+                changed = [key for key in keys if key <= part.mark.key]
                 if not self._store.close_pages(stream.id, part, pages, changed).result():
                     continue
                 while self._store.settle_page(stream.id, track_id):
