@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 import rdflib
 from tests.conformance.ldes_support import ADMIN, BASE, DCAT, DCT, FORMATS, LDES, PROV, READER, TREE, Ldes, same
+from tests.store.layer_support import by_number, edit, layer, make_layer, point
+from tests.store.layer_support import insert as insert_features
 from tests.store.support import STEP, T0, WAIT_S, Station, block, insert, register, series, times
 
 from thalweg.domain.blocks import ValueKind
-from thalweg.domain.catalogue import Offering
+from thalweg.domain.catalogue import Offering, Unit
+from thalweg.domain.features import Delete, Field, FieldKind, Layer, Update
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.time import Interval
 
@@ -182,6 +185,27 @@ def test_changes_are_later_versions_and_closed_pages_stay(ldes: Ldes, station: S
     assert len(found) == 160 + 120 + 160 + 3
 
 
+def test_names_and_units_of_a_closed_page_are_those_it_was_closed_with(ldes: Ldes, station: Station) -> None:
+    publish(ldes)
+    ldes.settle()
+    put(ldes, station, 160, 2)
+    closed = ldes.get(f"lugano/by-page?track={station.track}&pageNumber=40")
+    unit = ldes.store.put_unit(station.workspace_id, Unit(0, "K")).result(WAIT_S)
+    first, *others = station.procedure.series
+    changed = replace(station.procedure, identifier="urn:x:renamed", series=(replace(first, unit_id=unit.id), *others))
+    ldes.store.update_procedure(station.workspace_id, changed).result(WAIT_S)
+    again = ldes.get(f"lugano/by-page?track={station.track}&pageNumber=40")
+    assert (again.body, again.etag) == (closed.body, closed.etag)
+    assert "DEG_C" in again.text
+    put(ldes, station, 162, 2)
+    ldes.settle()
+    later = ldes.get(f"lugano/by-page?track={station.track}&pageNumber=41")
+    assert "immutable" in later.header("Cache-Control")
+    assert "DEG_C" not in later.text
+    assert f"<{UNITS}K>" in later.text
+    assert "<urn:x:renamed>" in later.text
+
+
 def test_all_syntaxes_of_a_page_are_one_graph(ldes: Ldes, station: Station) -> None:
     publish(ldes)
     ldes.settle()
@@ -343,18 +367,15 @@ def test_an_offering_has_a_part_for_each_procedure(ldes: Ldes, station: Station)
     publish(ldes, "offering", '"net"')
     ldes.settle()
     root = ldes.get("lugano/by-page").graph
-    targets = {
-        (str(value(root, r, TREE.path)).rpartition("/")[2], str(value(root, r, TREE.value)).rpartition(":")[2],
-         str(value(root, r, TREE.node)).rpartition("=")[2])
-        for r in root.objects(rdflib.URIRef(f"{BASE}/lugano/by-page"), TREE.relation)
-        if value(root, r, rdflib.RDF.type) == TREE.EqualToRelation
-    }  # fmt: skip
+    targets = {value(root, r, TREE.node) for r in root.objects(rdflib.URIRef(f"{BASE}/lugano/by-page"), TREE.relation)}
+    about = {
+        str(target).rpartition("=")[2]: {
+            str(subject).rpartition(":")[2] for subject in root.objects(target, DCT.subject)
+        }
+        for target in targets
+    }
     one, (two, three) = str(station.track), map(str, other.tracks)
-    assert targets == {
-        ("madeBySensor", "LUGANO", one), ("hasFeatureOfInterest", "LUGANO", one),
-        ("madeBySensor", "AIROLO", two), ("hasFeatureOfInterest", "AIROLO", two),
-        ("madeBySensor", "AIROLO", three), ("hasFeatureOfInterest", "AIROLO_1", three),
-    }  # fmt: skip
+    assert about == {one: {"LUGANO"}, two: {"AIROLO"}, three: {"AIROLO", "AIROLO_1"}}
     assert len(members_of(ldes.walk("lugano/by-page"))) == 440 + 28 + 14
     # A procedure that joins later, and a feature that a procedure comes to, are there with the next round.
     late = register(ldes.store, "CHIASSO", WANTED)
@@ -429,3 +450,68 @@ def test_followers_get_what_comes_and_what_changes_once(ldes: Ldes, station: Sta
     assert more.text.count("event: member") == 5
     assert ldes.get("lugano", events, headers=[(b"last-event-id", b"17")]).status == 400
     assert ldes.get("lugano?track=99", events, headers=[(b"last-event-id", last.encode())]).status == 404
+
+
+# ------------------------------------------------------------------ layers
+
+
+@pytest.fixture
+def places(ldes: Ldes) -> Layer:
+    """Thirty points of EPSG:2056, of which one is changed and one deleted after publishing."""
+    fields = (Field("name", FieldKind.TEXT), Field("people", FieldKind.INTEGER))
+    made = make_layer(ldes.store, layer(fields=fields, srid=2056))
+    rows = [(n, point(2_700_000.5 + n, 1_100_000.0), {"name": f"Place {n}", "people": n * 10}) for n in range(1, 31)]
+    insert_features(ldes.store, made, rows)
+    publish(ldes, "layer", '"places"')
+    edit(ldes.store, Update(made.id, by_number(3), {"people": 33}), Delete(made.id, by_number(4)))
+    ldes.settle()
+    return made
+
+
+@pytest.mark.parametrize("view", ["by-page", "by-time"])
+def test_versions_of_features_are_members(ldes: Ldes, places: Layer, view: str) -> None:
+    found = members_of(ldes.walk(f"lugano/{view}"))
+    assert len(found) == 32
+    base = f"urn:uuid:{places.uuid}#"
+    geo = rdflib.Namespace("http://www.opengis.net/ont/geosparql#")
+    changed = rdflib.URIRef(f"{base}feature/places.3/2")
+    graph = found[str(changed)]
+    assert value(graph, changed, rdflib.RDF.type) == geo.Feature
+    assert value(graph, changed, DCT.isVersionOf) == rdflib.URIRef(f"{base}feature/places.3")
+    assert value(graph, changed, rdflib.URIRef(f"{base}field/name")) == rdflib.Literal("Place 3")
+    assert value(graph, changed, rdflib.URIRef(f"{base}field/people")) == rdflib.Literal(33)
+    assert value(graph, changed, geo.hasGeometry, geo.asWKT) == rdflib.Literal(
+        "<http://www.opengis.net/def/crs/EPSG/0/2056> POINT (2700003.5 1100000)", datatype=geo.wktLiteral
+    )
+    first = rdflib.URIRef(f"{base}feature/places.3/1")
+    assert value(found[str(first)], first, rdflib.URIRef(f"{base}field/people")) == rdflib.Literal(30)
+    gone = rdflib.URIRef(f"{base}feature/places.4/2")
+    assert value(found[str(gone)], gone, PROV.invalidatedAtTime) == value(found[str(gone)], gone, PROV.generatedAtTime)
+    assert value(found[str(changed)], changed, PROV.generatedAtTime) > value(
+        found[str(first)], first, PROV.generatedAtTime
+    )
+
+
+def test_pages_of_a_layer_stay_and_its_followers_get_edits(ldes: Ldes, places: Layer) -> None:
+    before = [ldes.get(f"lugano/by-page?pageNumber={n}") for n in (1, 2)]
+    assert all("immutable" in answer.header("Cache-Control") for answer in before)
+    follower = ldes.services.published
+    stream = ldes.store.streams(places.workspace_id)["lugano"]
+    cursor = follower.cursor(stream, ldes.services.catalogue.seen("default", READER))
+    edit(ldes.store, Update(places.id, by_number(1, 2, 5), {"people": 0}))
+    ldes.settle()
+    after = [ldes.get(f"lugano/by-page?pageNumber={n}") for n in (1, 2)]
+    assert [(answer.body, answer.etag) for answer in after] == [(answer.body, answer.etag) for answer in before]
+    events = ldes.get("lugano", "text/event-stream", headers=[(b"last-event-id", cursor.encode())])
+    assert events.text.count("event: member") == 3
+    for path in ("?pageNumber=99", "?track=1", "?pageNumber=0", "?year=1999"):
+        assert ldes.get(f"lugano/by-time{path}").status == 404
+    assert ldes.get("lugano", "text/event-stream", headers=[(b"last-event-id", b"x")]).status == 400
+
+
+def test_a_hidden_layer_is_absent_from_what_is_published(ldes: Ldes, places: Layer) -> None:
+    current = ldes.store.layers(places.workspace_id)["places"]
+    ldes.store.put_layer(replace(current, public=False)).result(WAIT_S)
+    assert ldes.get("lugano").status == ldes.get("lugano/by-page?pageNumber=1").status == 404
+    assert ldes.get("lugano/by-page?pageNumber=1", principal=ADMIN).status == 200
+    assert "lugano" not in ldes.get("").text

@@ -12,8 +12,6 @@ import click
 from thalweg.cli.options import actor_of_command, with_settings
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE
 from thalweg.domain.errors import InvalidParameter, NotFound
-from thalweg.domain.published import SourceKind
-from thalweg.domain.streams import Granularity
 from thalweg.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from thalweg.services.services import Services
     from thalweg.services.streams import Streams
 
+KINDS: Final = ("procedure", "offering", "layer")
+GRANULARITIES: Final = ("year", "month", "day", "hour", "minute", "second")
 MAX_DOCUMENT_BYTES: Final = 4 << 20
 _workspace = click.option(
     "--workspace", default=DEFAULT_WORKSPACE, show_default=True, metavar="NAME", help="Workspace of the stream."
@@ -91,7 +91,8 @@ def list_streams(workspace: str, settings: Settings) -> None:
             if item.source is not None:
                 notes = ", ".join(filter(None, (f"publishes {item.source.kind.value} {item.source.key}", notes)))
                 notes = notes.removesuffix(", closed")
-                count = sum(part.members for part in store.parts(item.id).values())
+                layer = store.layer_part(item.id)
+                count = sum(part.members for part in store.parts(item.id).values()) if layer is None else layer.members
                 rows[-1] = (item.name, "", f"{count:,}", "", notes)
                 rows += [("", view.name, "", "", "") for view in streams.views(item).values()]
                 continue
@@ -127,7 +128,7 @@ def create(file: Path, private: bool, workspace: str, settings: Settings) -> Non
 
 
 @stream.command()
-@click.argument("kind", type=click.Choice([kind.value for kind in SourceKind]))
+@click.argument("kind", type=click.Choice(KINDS))
 @click.argument("source")
 @click.option("--name", default="", metavar="NAME", help="Name of the stream.  [default: the source's]")
 @click.option(
@@ -137,7 +138,7 @@ def create(file: Path, private: bool, workspace: str, settings: Settings) -> Non
     "--granularity",
     default="day",
     show_default=True,
-    type=click.Choice([item.value for item in Granularity]),
+    type=click.Choice(GRANULARITIES),
     help="How deep the view by time goes.",
 )
 @click.option("--private", is_flag=True, help="For those alone who hold a role for it, its workspace or the server.")
@@ -159,6 +160,9 @@ def publish(
     a layer, of whose features each version does. What is there now comes first, then every later row, correction and
     deletion. The stream gets the views by-page and by-time; "thalweg stream delete" ends it and leaves the data.
     """
+    from thalweg.domain.published import SourceKind
+    from thalweg.domain.streams import Granularity
+
     with opened(settings) as (store, streams):
         services = app_services(store, settings)
         stream_made, views = services.published.description(

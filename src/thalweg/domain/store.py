@@ -40,6 +40,7 @@ from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
 from thalweg.domain.packages import PackageStore
 from thalweg.domain.published import PublishedStore
+from thalweg.domain.published_layers import PublishedLayerStore
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
 from thalweg.domain.tables import TableStore
@@ -436,6 +437,7 @@ class Store(
     PackageStore,
     StreamStore,
     PublishedStore,
+    PublishedLayerStore,
     AccessStore,
     MaintenanceStore,
     Protocol,

@@ -372,6 +372,7 @@ class Node:
     relations     in the order they are to be written
     members       of a page, in the order of acknowledgement (of a materialised view: of first appearance)
     version       changes whenever the node does; with the view's id and the store's epoch a strong validator
+    subjects      what nodes that it leads to are about: query string of the node, IRI
     """
 
     view: View
@@ -381,6 +382,7 @@ class Node:
     relations: tuple[Relation, ...]
     members: tuple[StoredMember, ...]
     version: int
+    subjects: tuple[tuple[str, str], ...] = ()
 
     @property
     def query(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from xxhash import xxh3_64_intdigest
 
 from thalweg.domain.errors import InvalidParameter, NotFound
-from thalweg.domain.published import GENERATED_AT, VERSION_OF, Mark, Part, Source, SourceKind
+from thalweg.domain.published import GENERATED_AT, VERSION_OF, Mark, PageRange, Part, Source, SourceKind
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import (
     GRANULARITIES,
@@ -32,6 +32,8 @@ from thalweg.domain.streams import (
 )
 from thalweg.domain.time import format_instant
 from thalweg.domain.tree import DATE_TIME, MAX_PAGE_DIGITS, PAGE_NUMBER, time_bounds
+from thalweg.encode.rdf.features import feature_members, fields_of
+from thalweg.encode.rdf.features import terms_of as feature_terms
 from thalweg.encode.rdf.observations import SOSA, UNITS_OF_TIME, iri, members_of, terms_of
 from thalweg.services.published_work import rows_a_page
 
@@ -43,6 +45,7 @@ MAX_LISTED: Final = 10_000
 """Pages and buckets that a node of a time view leads to; a finer granularity makes fewer."""
 MAX_FOLLOWED: Final = 64
 """Parts that are followed at once: where each stands is told in the id of every event."""
+_LAYER_CURSOR: Final = re.compile(r"(\d{1,18})\.(\d{1,18})", re.ASCII)
 DEFAULT_PUBLISHED_PAGE: Final = 250
 """Members of a page where nothing else is said."""
 MEMBER_CLASSES: Final = {
@@ -154,6 +157,11 @@ class Published:
 
     def state(self, stream: EventStream, shown: Catalogue) -> StreamState:
         """``sequence``: of the newest commit that changed a part; ``members``: on closed pages."""
+        if stream.source is not None and stream.source.kind is SourceKind.LAYER:
+            layer = self._store.layer_part(stream.id)
+            return (
+                StreamState(0, 0, 0, 0) if layer is None else StreamState(layer.newest, layer.members, 0, layer.newest)
+            )
         parts = self.parts(stream, shown).values()
         newest = max((part.generation for part in parts), default=0)
         return StreamState(newest, sum(part.members for part in parts), 0, newest)
@@ -181,6 +189,10 @@ class Published:
         track = _whole_number(given.pop(TRACK, None))
         page = _whole_number(given.pop(PAGE_NUMBER, None))
         prefix, depth = _prefix(view, given)
+        if stream.source is not None and stream.source.kind is SourceKind.LAYER:
+            if track is not None or page == 0 or given or (page and prefix):
+                raise unknown
+            return self._layer_node(stream, view, page, prefix, depth, members)
         if track == 0 or page == 0 or given or (track is None and (page or prefix)) or (page and prefix):
             raise unknown
         if track is None:
@@ -191,40 +203,57 @@ class Published:
         return self._bucket(view, part, prefix, depth)
 
     def _root(self, stream: EventStream, view: View, shown: Catalogue) -> Node:
+        """Leads to the parts by relations that promise nothing: ldes-client 0.3.0 takes bounds of all properties for
+        bounds of the timestamp."""
         relations: list[Relation] = []
+        subjects: list[tuple[str, str]] = []
         for track_id in self.parts(stream, shown):
             track = shown.tracks[track_id]
-            procedure, feature = shown.procedures[track.procedure_id], shown.features[track.feature_id]
-            for path, value in (
-                ("madeBySensor", iri(procedure.identifier, procedure.uuid)),
-                ("hasFeatureOfInterest", iri(feature.identifier, feature.uuid)),
-            ):
-                relations.append(Relation(RelationType.EQUAL, f"{TRACK}={track_id}", SOSA + path, value))
-        return _list(view, "", relations)
+            query = f"{TRACK}={track_id}"
+            relations.append(Relation(RelationType.PLAIN, query))
+            about = (shown.procedures[track.procedure_id], shown.features[track.feature_id])
+            subjects += ((query, iri(item.identifier, item.uuid)) for item in about)
+        return _list(view, "", relations, subjects)
 
     def _bucket(self, view: View, part: Part, prefix: str, depth: int) -> Node:
         root = f"{TRACK}={part.track_id}"
         if not view.fragmentation:
             return _list(view, root, [Relation(RelationType.PLAIN, f"{root}&{PAGE_NUMBER}=1")])
-        stream_id = view.stream_id
-        levels = len(view.keys)
-        digits = UNITS_OF_TIME[depth] if depth < levels else 0
-        below, pages = self._store.page_ranges(stream_id, part.track_id, prefix, digits, limit=MAX_LISTED)
-        if prefix and not below and not pages:
-            raise NotFound("view", f"The view '{view.name}' has no such node.")
-        relations: list[Relation] = []
-        for bucket in below:
-            begin, end = time_bounds([int(text) for text in _values(bucket)])
-            relations += _between(f"{root}&{_query_of(bucket)}", begin, end)
-        for page in pages:
-            target = f"{root}&{PAGE_NUMBER}={page.number}"
-            if page.members:
-                relations += _between(target, format_instant(page.least_us), _after(page.greatest_us))
-            else:
-                relations.append(Relation(RelationType.PLAIN, target))
-        if not prefix:
-            relations.append(Relation(RelationType.PLAIN, f"{root}&{PAGE_NUMBER}={part.pages + 1}"))
-        return _list(view, f"{root}&{_query_of(prefix)}" if prefix else root, relations)
+        digits = _digits_below(view, depth)
+        below, pages = self._store.page_ranges(view.stream_id, part.track_id, prefix, digits, limit=MAX_LISTED)
+        return _time_node(view, root, prefix, below, pages, part.pages + 1)
+
+    # ------------------------------------------------------------ layers
+
+    def _layer_node(
+        self, stream: EventStream, view: View, page: int | None, prefix: str, depth: int, with_members: bool
+    ) -> Node:
+        part = self._store.layer_part(stream.id)
+        if part is None:
+            raise NotFound("stream", f"The event stream '{stream.name}' is not there.")
+        if page is None:
+            if not view.fragmentation:
+                return _list(view, "", [Relation(RelationType.PLAIN, f"{PAGE_NUMBER}=1")])
+            digits = _digits_below(view, depth)
+            below, pages = self._store.feature_page_ranges(stream.id, prefix, digits, limit=MAX_LISTED)
+            return _time_node(view, "", prefix, below, pages, part.pages + 1)
+        if page <= part.pages:
+            following = () if view.fragmentation else (Relation(RelationType.PLAIN, f"{PAGE_NUMBER}={page + 1}"),)
+            closed = self._store.feature_page(stream.id, page)
+            if closed is None:
+                raise NotFound("view", f"The view '{view.name}' has no page {page}.")
+            members: list[StoredMember] = []
+            if with_members:
+                versions = self._store.versions_of(stream.id, closed, fields_of(closed.terms))
+                members = feature_members(closed.terms, versions)
+            return Node(view, "", page, True, following, tuple(members), page)
+        if page > part.pages + 1:
+            raise NotFound("view", f"The view '{view.name}' has no page {page}.")
+        found = self._store.feature_versions(stream.id, part.number, part.sequence, view.page_size)
+        terms = feature_terms(found.layer, stream.created_us, part.start)
+        members = feature_members(terms, found.versions) if with_members else []
+        version = _digest((part.pages, part.number, part.sequence, part.newest, terms))
+        return Node(view, "", page, False, (), tuple(members), version)
 
     def _page(
         self, stream: EventStream, view: View, part: Part, shown: Catalogue, number: int, with_members: bool
@@ -264,6 +293,9 @@ class Published:
 
         raises  InvalidParameter for more than MAX_FOLLOWED parts; NotFound
         """
+        if stream.source is not None and stream.source.kind is SourceKind.LAYER:
+            layer = self._store.layer_part(stream.id)
+            return "0" if layer is None else f"{layer.last}.{layer.newest}"
         ends: dict[int, Mark] = {}
         for part in self._followed(stream, shown, track_id):
             mark = part.mark
@@ -282,6 +314,8 @@ class Published:
 
         raises  InvalidParameter ``Last-Event-ID`` for a text that is none; NotFound
         """
+        if stream.source is not None and stream.source.kind is SourceKind.LAYER:
+            return self._versions_after(stream, cursor, limit)
         ends = _cursor_of(cursor)
         found: list[StoredMember] = []
         for part in self._followed(stream, shown, track_id):
@@ -296,6 +330,17 @@ class Published:
             if len(found) >= limit:
                 break
         return found, _cursor_text(ends)
+
+    def _versions_after(self, stream: EventStream, cursor: str, limit: int) -> tuple[list[StoredMember], str]:
+        """As ``members_after``, of a layer."""
+        fits = _LAYER_CURSOR.fullmatch(cursor)
+        part = self._store.layer_part(stream.id)
+        if fits is None or part is None:
+            raise InvalidParameter("Last-Event-ID", f"'{cursor[:40]}' is no id of an event of this stream.")
+        number, sequence = map(int, fits.groups())
+        rows = self._store.feature_versions(stream.id, number, max(sequence, part.start), limit)
+        terms = feature_terms(rows.layer, stream.created_us, part.start)
+        return feature_members(terms, rows.versions), f"{rows.number}.{rows.sequence}"
 
     def _followed(self, stream: EventStream, shown: Catalogue, track_id: int | None) -> Iterable[Part]:
         if track_id is not None:
@@ -313,9 +358,42 @@ class Published:
 # ---------------------------------------------------------------- pieces
 
 
-def _list(view: View, query: str, relations: list[Relation]) -> Node:
+def _digits_below(view: View, depth: int) -> int:
+    """Digits of the buckets below one of so many units; 0 where there are only pages."""
+    return UNITS_OF_TIME[depth] if depth < len(view.keys) else 0
+
+
+def _time_node(
+    view: View, root: str, prefix: str, below: Sequence[str], pages: Sequence[PageRange], open_page: int
+) -> Node:
+    """A bucket of a view by time: it leads to smaller buckets, to the closed pages that no smaller one holds, and at
+    the top to the open page.
+
+    root    query string of the part, or empty
+    raises  NotFound for a bucket that nothing is in
+    """
+    if prefix and not below and not pages:
+        raise NotFound("view", f"The view '{view.name}' has no such node.")
+    lead = f"{root}&" if root else ""
+    relations: list[Relation] = []
+    for bucket in below:
+        begin, end = time_bounds([int(text) for text in _values(bucket)])
+        relations += _between(f"{lead}{_query_of(bucket)}", begin, end)
+    for page in pages:
+        target = f"{lead}{PAGE_NUMBER}={page.number}"
+        if page.members:
+            relations += _between(target, format_instant(page.least_us), _after(page.greatest_us))
+        else:
+            relations.append(Relation(RelationType.PLAIN, target))
+    if not prefix:
+        relations.append(Relation(RelationType.PLAIN, f"{lead}{PAGE_NUMBER}={open_page}"))
+    return _list(view, f"{lead}{_query_of(prefix)}" if prefix else root, relations)
+
+
+def _list(view: View, query: str, relations: list[Relation], subjects: Sequence[tuple[str, str]] = ()) -> Node:
     """A node that leads to others; it may change, and so does its version."""
-    return Node(view, query, None, False, tuple(relations), (), _digest(tuple(map(repr, relations))))
+    version = _digest((*map(repr, relations), *subjects))
+    return Node(view, query, None, False, tuple(relations), (), version, tuple(subjects))
 
 
 def _digest(parts: tuple[object, ...]) -> int:

@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Final
 from thalweg.domain.blocks import Block
 from thalweg.domain.errors import DamagedData
 from thalweg.domain.published import MAX_PUBLISHED_ROWS, ChangedRows, ClosedPage, Mark, PublishedRows, SourceKind
+from thalweg.domain.published_layers import ClosedFeaturePage, FeatureVersion, LayerPart
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import EventStream
+from thalweg.encode.rdf.features import terms_of as feature_terms
+from thalweg.encode.rdf.features import times_of
 from thalweg.encode.rdf.observations import bucket_of, extent_of, terms_of
 
 if TYPE_CHECKING:
@@ -28,8 +31,8 @@ LOOK_S: Final = 0.25
 JOIN_S: Final = 1.0
 """How often it is looked for tracks that a source has got: their first page is there after so long."""
 AGAIN_S: Final = 2.0
-"""After so long a changed part is looked at although too few rows came to fill its page: an entry of the change log may
-hold many."""
+"""After so long a part with new changes is looked at although they are too few to fill its page: each may be of many
+rows."""
 SLICE_S: Final = 0.5
 MAX_WAITING: Final = 5_000
 MAX_PAGES_AT_ONCE: Final = 100
@@ -47,9 +50,11 @@ def rows_a_page(stream: EventStream, catalogue: Catalogue, procedure_id: int) ->
 
 @dataclass(slots=True)
 class _Looked:
-    """When a part was last looked at: how many rows and changes fill its page, and when to look in any case."""
+    """When a part was last looked at: how many rows and changes fill its page, how many changes there were, and when to
+    look in any case if there are more."""
 
     enough: int
+    changes: int
     again_s: float
 
 
@@ -59,7 +64,7 @@ class _Progress:
 
     commit: int = -1
     joined_s: float = -JOIN_S
-    waiting: dict[int, int] = field(default_factory=dict)
+    waiting: dict[int, tuple[int, int]] = field(default_factory=dict)
     looked: dict[int, _Looked] = field(default_factory=dict)
 
 
@@ -70,6 +75,7 @@ class PublishedWork:
         self._store = store
         self._progress: dict[int, _Progress] = {}
         self._looked_s = -LOOK_S
+        self._looked_at: dict[int, tuple[int, int]] = {}
 
     def round(self, *, everything: bool = False) -> bool:
         """Close what is full, for half a second at most; whether there is more to do now.
@@ -82,10 +88,13 @@ class PublishedWork:
             return False
         self._looked_s = now_s
         stop_s = now_s + SLICE_S
-        streams = [stream for stream in self._streams() if stream.source and stream.source.kind is not SourceKind.LAYER]
+        streams = [stream for stream in self._streams() if stream.source]
         more = False
         for stream in streams:
-            more |= self._stream(stream, stop_s, everything)
+            if stream.source is not None and stream.source.kind is SourceKind.LAYER:
+                more |= self._layer(stream, stream.source.page_size, stop_s)
+            else:
+                more |= self._stream(stream, stop_s, everything)
         for stream_id in self._progress.keys() - {stream.id for stream in streams}:
             del self._progress[stream_id]
         return more
@@ -103,11 +112,15 @@ class PublishedWork:
                 progress.commit = -1
         changed, progress.commit = self._store.waiting_parts(stream.id, progress.commit, limit=MAX_WAITING)
         for track_id, rows, changes in changed:
-            progress.waiting[track_id] = rows + changes
-        for track_id, amount in list(progress.waiting.items()):
+            progress.waiting[track_id] = rows, changes
+        for track_id, (rows, changes) in list(progress.waiting.items()):
             looked = progress.looked.get(track_id)
-            if looked is not None and amount < looked.enough and now_s < looked.again_s and not everything:
-                continue
+            if looked is not None and rows + changes < looked.enough and not everything:
+                if changes == looked.changes:
+                    del progress.waiting[track_id]
+                    continue
+                if now_s < looked.again_s:
+                    continue
             if time.monotonic() > stop_s:
                 return True
             try:
@@ -119,8 +132,52 @@ class PublishedWork:
             if missing is None:
                 return True
             del progress.waiting[track_id]
-            progress.looked[track_id] = _Looked(amount + missing, time.monotonic() + AGAIN_S)
+            progress.looked[track_id] = _Looked(rows + changes + missing, changes, time.monotonic() + AGAIN_S)
         return len(changed) == MAX_WAITING
+
+    def _layer(self, stream: EventStream, limit: int, stop_s: float) -> bool:
+        """Close the full pages of a published layer; whether there is more to do."""
+        while True:
+            part = self._store.layer_part(stream.id)
+            if part is None:
+                return False
+            if self._looked_at.get(stream.id) == (part.pages, part.newest):
+                return False
+            try:
+                pages, number = self._layer_pages(stream, part, limit)
+            except DamagedData as error:
+                _log.error("stream '%s' does not go on: %s", stream.name, error.message)
+                return False
+            if not pages:
+                # Not enough for a page before something changes.
+                self._looked_at[stream.id] = (part.pages, part.newest)
+                return False
+            self._store.close_feature_pages(stream.id, part.pages, pages, number).result()
+            if time.monotonic() > stop_s:
+                return True
+
+    def _layer_pages(self, stream: EventStream, part: LayerPart, limit: int) -> tuple[list[ClosedFeaturePage], int]:
+        """Some full pages that follow the closed ones, and how far they go among features."""
+        pages: list[ClosedFeaturePage] = []
+        number, sequence = part.number, part.sequence
+        reached = number
+        versions: list[FeatureVersion] = []
+        while len(pages) < MAX_PAGES_AT_ONCE // 5:
+            found = self._store.feature_versions(stream.id, number, sequence, limit - len(versions))
+            if (found.number, found.sequence) == (number, sequence):
+                break
+            number, sequence = found.number, found.sequence
+            versions += found.versions
+            if len(versions) == limit:
+                terms = feature_terms(found.layer, stream.created_us, part.start)
+                least_us, greatest_us = times_of(terms, versions)
+                first = pages[-1].last if pages else part.sequence
+                numbers = tuple(version.number for version in versions if not version.sequence)
+                bucket = bucket_of(least_us, greatest_us)
+                pages.append(ClosedFeaturePage(numbers, first, sequence, limit, least_us, greatest_us, bucket, terms))
+                reached = number
+                versions = []
+        return pages, reached
 
     def _part(self, stream: EventStream, track_id: int, is_late: Callable[[], bool]) -> int | None:
         """Close the full pages of a part; how many rows the next one still takes, None if there is more to do."""
@@ -136,9 +193,9 @@ class PublishedWork:
             terms = terms_of(catalogue, track)
             pages = list(cut(found, part.mark, limit, terms))
             if pages:
-                changed = [
-                    item.rows.key(row) for item in found.changes for row in range(len(item.rows))
-                ]  # fmt: skip
+                # Of rows on pages closed before: those on pages of this step cost no more than others.
+                keys = (item.rows.key(row) for item in found.changes for row in range(len(item.rows)))
+                changed = [key for key in keys if key <= part.mark.key]
                 if not self._store.close_pages(stream.id, part, pages, changed).result():
                     continue
                 while self._store.settle_page(stream.id, track_id):

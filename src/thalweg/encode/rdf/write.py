@@ -74,6 +74,7 @@ _TREE_VALUE: Final = tree("value")
 _TREE_REMAINING: Final = tree("remainingItems")
 _TREE_MEMBER_TEXT: Final = f"> <{TREE}member> <".encode()
 _IMMUTABLE: Final = ldes("immutable")
+_SUBJECT: Final = NamedNode(DCTERMS + "subject")
 _TITLE: Final = NamedNode(DCTERMS + "title")
 _ABSOLUTE: Final = re.compile(r'[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|\\^`]+')
 _TRUE: Final = Literal("true", datatype=XSD_BOOLEAN)
@@ -316,6 +317,8 @@ def node_quads(addresses: Addresses, stream: EventStream, node: Node) -> list[Qu
         quads += _view_description(addresses, stream, view, "v")
     if node.is_immutable:
         quads.append(Quad(subject, _IMMUTABLE, _TRUE))
+    for query, about in node.subjects:
+        quads.append(Quad(NamedNode(addresses.node(stream, view, query)), _SUBJECT, NamedNode(about)))
     for number, relation in enumerate(node.relations):
         quads += _relation(addresses, stream, view, subject, relation, BlankNode(f"r{number}"))
     return quads

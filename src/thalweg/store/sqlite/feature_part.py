@@ -33,6 +33,7 @@ from thalweg.domain.features import (
     StoredQuery,
 )
 from thalweg.domain.filters import Filter
+from thalweg.domain.published import SourceKind
 from thalweg.store.sqlite import layer_loading, layer_locks, layers
 from thalweg.store.sqlite.connection import Readers
 from thalweg.store.sqlite.layer_edits import EditRun, prepare_edits
@@ -42,6 +43,7 @@ from thalweg.store.sqlite.layer_locks import HELD_IN_LAYER
 from thalweg.store.sqlite.layer_reading import FeatureReader
 from thalweg.store.sqlite.layer_writing import RESERVE, no_layer
 from thalweg.store.sqlite.layers import LayerReader
+from thalweg.store.sqlite.stream_catalogue import delete_streams_of
 from thalweg.store.sqlite.writer import Transaction, Writer
 
 T = TypeVar("T")
@@ -74,10 +76,20 @@ class FeaturePart:
             layers.check_layer(layer)
         except ThalwegError as error:
             return _refused(error)
-        return self.__writer.submit(lambda tx: layers.put_layer(tx, layer, replaces, by))
+
+        def work(tx: Transaction) -> Layer:
+            if replaces:
+                delete_streams_of(tx, layer.workspace_id, SourceKind.LAYER, replaces, by)
+            return layers.put_layer(tx, layer, replaces, by)
+
+        return self.__writer.submit(work)
 
     def delete_layer(self, workspace_id: int, layer_id: int, *, by: Actor | str = "") -> Future[None]:
-        return self.__writer.submit(lambda tx: layers.delete_layer(tx, workspace_id, layer_id, by), frees_space=True)
+        def work(tx: Transaction) -> None:
+            delete_streams_of(tx, workspace_id, SourceKind.LAYER, layer_id, by)
+            layers.delete_layer(tx, workspace_id, layer_id, by)
+
+        return self.__writer.submit(work, frees_space=True)
 
     # ------------------------------------------------------------ reading
 

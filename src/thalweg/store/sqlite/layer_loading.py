@@ -14,6 +14,7 @@ import numpy.typing as npt
 from thalweg.domain.access import Actor, actor
 from thalweg.domain.errors import ThalwegError
 from thalweg.domain.features import (
+    ChangeKind,
     EncodedFeatures,
     Features,
     FragmentEncoder,
@@ -34,6 +35,7 @@ from thalweg.store.sqlite.layer_writing import (
     values_of,
     write_fragments,
 )
+from thalweg.store.sqlite.published_layers import is_published
 from thalweg.store.sqlite.writer import Transaction, Writer
 
 STEP_FEATURES: Final = 1_024
@@ -170,6 +172,7 @@ def _write(
         features = writer.numbered(features.with_ids(ids))
         encoded = encoder.encode(layer, features.features(layer))
     taken = writer.known(features.ids)
+    published = is_published(tx, layer.id)
     receipt = LoadReceipt(len(features), 0, 0)
     if len(taken):
         if on_conflict is OnConflict.REFUSE:
@@ -179,16 +182,24 @@ def _write(
         if on_conflict is OnConflict.REPLACE:
             refuse_held(tx, layer, taken, "")
             replacing = features.take(np.flatnonzero(conflicting))
-            writer.replace(writer.rows_of(replacing.ids), replacing)
+            before = writer.rows_of(replacing.ids)
+            versions = writer.replace(before, replacing)
+            if published:
+                writer.log(ChangeKind.UPDATE, replacing.ids, versions, before)
             receipt = LoadReceipt(len(new), len(replacing), 0)
         else:
             receipt = LoadReceipt(len(new), 0, len(taken))
-        writer.insert(new)
+        versions = writer.insert(new)
+        inserted = new
         touched = features.ids if on_conflict is OnConflict.REPLACE else new.ids
     else:
-        writer.insert(features, encoded)
+        versions = writer.insert(features, encoded)
+        inserted = features
         touched = features.ids
-    if len(touched):
+    if published:
+        # A stream tells each of them, so each has its entry.
+        writer.log(ChangeKind.INSERT, inserted.ids, versions)
+    elif len(touched):
         writer.log_load(touched)
     writer.finish()
     return receipt, writer.next_number

@@ -19,6 +19,7 @@ from thalweg.store.sqlite.layer_entities import SELECT_LAYERS, layer_document, l
 from thalweg.store.sqlite.layer_groups import FIRST_GROUP
 from thalweg.store.sqlite.layer_tables import add_field_statement, create_statements, tables_of
 from thalweg.store.sqlite.layer_writing import layer_in, no_layer
+from thalweg.store.sqlite.published_layers import is_published
 from thalweg.store.sqlite.writer import Transaction
 
 GENERATION: Final = "SELECT generation FROM layer_catalogue WHERE workspace_id = ?"
@@ -238,6 +239,11 @@ def _change(tx: Transaction, layer: Layer, generation: int) -> Layer:
                 raise InvalidParameter("fields", f"There is no field with the number {field.number} ('{field.name}').")
             _check_field(tx, layer, before, field, count)
         fields.append(field)
+    if known and is_published(tx, layer.id):
+        gone = ", ".join(f"'{field.name}'" for field in known.values())
+        raise InvalidParameter(
+            "fields", f"{gone} cannot go while an event stream publishes the layer: its pages keep every value."
+        )
     # The columns of fields that are gone stay, empty of meaning: taking them out would write the whole table anew.
     tx.rows(SET_NEXT_FIELD, (next_field, layer.id))
     changed = replace(

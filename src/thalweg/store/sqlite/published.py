@@ -27,6 +27,7 @@ from thalweg.store.codec.merge import empty_block
 from thalweg.store.sqlite.came import LAST, rows_as_came
 from thalweg.store.sqlite.changes import decode_side
 from thalweg.store.sqlite.connection import Reader, Readers, Row
+from thalweg.store.sqlite.published_layers import add_layer
 from thalweg.store.sqlite.ranges import Kinds, Query, kinds_of
 from thalweg.store.sqlite.states import Key
 from thalweg.store.sqlite.writer import Transaction
@@ -245,8 +246,9 @@ def has_unpublished(readers: Readers, stream_id: int, source: Source) -> bool:
 
 def add_parts(tx: Transaction, stream_id: int, source: Source) -> int:
     """See ``PublishedStore.publish_parts``."""
-    if source.kind not in SOURCE_TRACKS:
-        return 0
+    if source.kind is SourceKind.LAYER:
+        add_layer(tx, stream_id, source.target)
+        return 1
     mark = first_mark(0)
     statement = ADD_PARTS.format(tracks=SOURCE_TRACKS[source.kind])
     return len(tx.rows(statement, (stream_id, source.target, source.newest, mark.end_us)))

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Final
 
+from thalweg.domain.features import Field
 from thalweg.domain.published import ClosedPage, Mark, PageRange, Part, PublishedRows
+from thalweg.domain.published_layers import ClosedFeaturePage, FeatureVersion, FeatureVersions, LayerPart
 from thalweg.domain.streams import EventStream
-from thalweg.store.sqlite import published
+from thalweg.store.sqlite import published, published_layers
 from thalweg.store.sqlite.connection import Readers
 from thalweg.store.sqlite.states import Key
 from thalweg.store.sqlite.writer import Transaction, Writer
@@ -72,6 +74,36 @@ class PublishedCalls:
         rows = found[0].rows
         self._published_writer.submit(lambda tx: published.keep_rows(tx, stream_id, track_id, number, rows)).result()
         return True
+
+    # -------------------------------------------------------------- layers
+
+    def layer_part(self, stream_id: int) -> LayerPart | None:
+        return published_layers.read_part(self._published_readers, stream_id)
+
+    def feature_versions(self, stream_id: int, number: int, sequence: int, limit: int) -> FeatureVersions:
+        return published_layers.read_versions(self._published_readers, stream_id, number, sequence, limit)
+
+    def feature_page(self, stream_id: int, page: int) -> ClosedFeaturePage | None:
+        return published_layers.read_page(self._published_readers, stream_id, page)
+
+    def versions_of(
+        self, stream_id: int, page: ClosedFeaturePage, fields: Sequence[Field]
+    ) -> tuple[FeatureVersion, ...]:
+        return published_layers.read_page_versions(self._published_readers, stream_id, page, fields)
+
+    def feature_page_ranges(
+        self, stream_id: int, bucket: str, digits: int, *, limit: int
+    ) -> tuple[list[str], list[PageRange]]:
+        return published_layers.read_ranges(self._published_readers, stream_id, bucket, digits, limit)
+
+    def close_feature_pages(
+        self, stream_id: int, pages_before: int, pages: Sequence[ClosedFeaturePage], number: int
+    ) -> Future[bool]:
+        return self._published_writer.submit(
+            lambda tx: published_layers.close_pages(tx, stream_id, pages_before, pages, number)
+        )
+
+    # -------------------------------------------------------------- parts that wait
 
     def waiting_parts(self, stream_id: int, after: int, *, limit: int) -> tuple[list[tuple[int, int, int]], int]:
         reader = self._published_readers.mine()

@@ -52,6 +52,8 @@ _OF_VIEWS: Final = {
 _OF_STREAM: Final = {
     "member_key": "level, digest, sequence",
     "member_dictionary": "version",
+    "published_feature_page": "number",
+    "published_layer": "layer_id",
     "published_page": "track_id, number",
     "published_terms": "track_id, version",
     "published_track": "track_id",

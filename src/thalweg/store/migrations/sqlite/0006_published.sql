@@ -66,3 +66,34 @@ CREATE TABLE published_terms (
     document  TEXT    NOT NULL,
     PRIMARY KEY (stream_id, track_id, version)
 ) STRICT, WITHOUT ROWID;
+
+-- A layer as a stream. start: its newest change then; last: greatest number of a feature then. pages, members: closed.
+-- number, sequence: how far the closed pages go, among features as they were then and among changes.
+CREATE TABLE published_layer (
+    stream_id INTEGER PRIMARY KEY,
+    layer_id  INTEGER NOT NULL,
+    start     INTEGER NOT NULL,
+    last      INTEGER NOT NULL,
+    pages     INTEGER NOT NULL DEFAULT 0,
+    members   INTEGER NOT NULL DEFAULT 0,
+    number    INTEGER NOT NULL DEFAULT 0,
+    sequence  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX published_layer_of ON published_layer (layer_id);
+
+-- A closed page. numbers: of its features as they were at publication (int64 little-endian, deflated);
+-- first, last: its changes, those after the first one up to the last one; the rest as published_page.
+CREATE TABLE published_feature_page (
+    stream_id   INTEGER NOT NULL,
+    number      INTEGER NOT NULL,
+    numbers     BLOB    NOT NULL,
+    first       INTEGER NOT NULL,
+    last        INTEGER NOT NULL,
+    members     INTEGER NOT NULL,
+    least_us    INTEGER NOT NULL,
+    greatest_us INTEGER NOT NULL,
+    bucket      TEXT    NOT NULL,
+    terms       TEXT    NOT NULL,
+    PRIMARY KEY (stream_id, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX published_feature_page_bucket ON published_feature_page (stream_id, bucket, number);
