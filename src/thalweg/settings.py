@@ -93,6 +93,13 @@ def _check_origins(origins: tuple[str, ...]) -> None:
             raise ValueError(f"hold '*' or origins such as https://viewer.example.org, not '{origin}'")
 
 
+def _check_targets(targets: tuple[str, ...]) -> None:
+    for target in targets:
+        parts = urlsplit(target)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"hold http or https addresses without query, not '{target}'")
+
+
 def _check_networks(networks: tuple[str, ...]) -> None:
     for text in networks:
         try:
@@ -267,6 +274,12 @@ class Settings:
     ckan_max_records: int = setting(
         100_000, "records", "Most records that one datastore_create or datastore_upsert may write.",
         at_least=1, at_most=1_000_000,
+    )  # fmt: skip
+
+    webhook_targets: tuple[str, ...] = setting(
+        (), "", "Addresses that web hooks may be sent to, each with all below it, such as https://example.org/hooks; "
+        "none: no web hook can be registered.",
+        check=_check_targets,
     )  # fmt: skip
 
     request_timeout_s: float = setting(

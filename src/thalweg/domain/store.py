@@ -37,6 +37,7 @@ from thalweg.domain.catalogue import (
     Workspace,
 )
 from thalweg.domain.features import FeatureStore
+from thalweg.domain.hooks import HookStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
@@ -422,7 +423,15 @@ class MaintenanceStore(Protocol):
 
 
 class Store(
-    CatalogueStore, ObservationStore, FeatureStore, TableStore, StreamStore, AccessStore, MaintenanceStore, Protocol
+    CatalogueStore,
+    ObservationStore,
+    FeatureStore,
+    TableStore,
+    HookStore,
+    StreamStore,
+    AccessStore,
+    MaintenanceStore,
+    Protocol,
 ):
     """All that a back end does."""
 

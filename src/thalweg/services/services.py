@@ -11,6 +11,7 @@ from thalweg.domain.store import Store
 from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
 from thalweg.services.features import FeatureService
+from thalweg.services.hooks import Hooks
 from thalweg.services.observe import Observe
 from thalweg.services.streams import Streams
 from thalweg.services.table_procedures import with_table_procedures
@@ -27,6 +28,7 @@ class Services:
     access: Access
     features: FeatureService
     tables: TableService
+    hooks: Hooks
     streams: Streams
     settings: Settings
 
@@ -34,12 +36,14 @@ class Services:
     def over(store: Store, settings: Settings) -> Services:
         streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
         observed = with_table_procedures(store)
+        tables = TableService(store)
         return Services(
             Observe(observed),
             CatalogueService(observed),
             Access(store, settings),
             FeatureService(store),
-            TableService(store),
+            tables,
+            Hooks(store, tables, settings.webhook_targets),
             streams,
             settings,
         )

@@ -12,7 +12,7 @@ from thalweg import __version__
 from thalweg.auth.policy import Action, may
 from thalweg.domain.access import SERVER
 from thalweg.domain.errors import NotFound
-from thalweg.doors.ckan import catalogue, records
+from thalweg.doors.ckan import catalogue, hooks, records
 from thalweg.doors.ckan.dump import page
 from thalweg.doors.ckan.errors import JSON, BadRequest, NoSuchPage, action_of, fault
 from thalweg.doors.ckan.follow import PATH, follow
@@ -83,6 +83,9 @@ ACTIONS: Final[dict[str, Entry]] = {
     "resource_delete": Entry(catalogue.resource_delete, Action.REGISTER, changes=True),
     "organization_list": Entry(catalogue.organization_list),
     "organization_show": Entry(catalogue.organization_show),
+    "thalweg_hook_create": Entry(hooks.hook_create, Action.REGISTER, changes=True),
+    "thalweg_hook_delete": Entry(hooks.hook_delete, Action.REGISTER, changes=True),
+    "thalweg_hook_list": Entry(hooks.hook_list, Action.REGISTER),
     "status_show": Entry(status_show),
     "help_show": Entry(help_show),
 }

@@ -44,6 +44,7 @@ from thalweg.store.sqlite.connection import Readers
 from thalweg.store.sqlite.deleting import delete_range
 from thalweg.store.sqlite.feature_part import FeaturePart
 from thalweg.store.sqlite.files import StoreFiles
+from thalweg.store.sqlite.hooks import HookPart
 from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
 from thalweg.store.sqlite.positions import Positions
@@ -58,7 +59,7 @@ from thalweg.store.sqlite.writing import Prepared, insert, read_state
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore(FeaturePart, TablePart, StreamCalls):
+class SqliteStore(FeaturePart, TablePart, HookPart, StreamCalls):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -76,6 +77,7 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
         self._maintenance = Maintenance(files, self._readers, self._writer)
         self._open_features(self._readers, self._writer, self._maintenance.relieve)
         self._open_tables(self._readers, self._writer, self._maintenance.relieve)
+        self._open_hooks(self._readers, self._writer)
         super().__init__(self._readers, self._writer)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])
 
