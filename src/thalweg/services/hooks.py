@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
-from thalweg.auth.policy import Action, may, require
+from thalweg.auth.policy import Action, require
 from thalweg.domain.access import Actor, Principal
 from thalweg.domain.errors import InvalidParameter, NotFound, StoreUnavailable
 from thalweg.domain.hooks import WebHook
@@ -67,8 +67,7 @@ class Hooks:
         secret  empty: one is made
         raises  NotFound, PermissionDenied; InvalidParameter ``url``, ``secret``
         """
-        table = self._tables.active_table(key, principal)
-        require(principal, Action.REGISTER, self._tables.resource_of(table))
+        table = self._permitted(key, principal)
         if not allowed(url, self._targets):
             raise InvalidParameter(
                 "url", "Not an address that the operator allows to be told (setting webhook_targets)."
@@ -81,27 +80,22 @@ class Hooks:
         )  # fmt: skip
         return self._store.add_hook(hook, by=by)
 
-    def seen(self, principal: Principal, key: str = "") -> list[WebHook]:
-        """The hooks of resources that the caller may register hooks for; ``key``: of that one alone."""
-        only = self._tables.active_table(key, principal).uuid if key else ""
-        if only:
-            require(principal, Action.REGISTER, self._tables.resource_of(self._tables.active_table(key, principal)))
-        return [hook for hook in self._store.hooks() if only in ("", hook.resource) and self._may(hook, principal)]
+    def seen(self, key: str, principal: Principal) -> list[WebHook]:
+        """The hooks of a resource, for who may register them."""
+        uuid = self._permitted(key, principal).uuid
+        return [hook for hook in self._store.hooks() if hook.resource == uuid]
 
-    def delete(self, uuid: str, principal: Principal, by: Actor) -> Future[None]:
-        """Raises NotFound, also for what the caller may not know of."""
-        for hook in self._store.hooks():
-            if hook.uuid == uuid and self._may(hook, principal):
+    def delete(self, key: str, uuid: str, principal: Principal, by: Actor) -> Future[None]:
+        """Raises NotFound."""
+        for hook in self.seen(key, principal):
+            if hook.uuid == uuid:
                 return self._store.delete_hook(hook.id, by=by)
         raise NotFound("id", f"Web hook {uuid[:100]!r} was not found.")
 
-    def _may(self, hook: WebHook, principal: Principal) -> bool:
-        try:
-            table = self._tables.unguarded(hook.resource)
-        except NotFound:
-            # Of what is gone: for those who could do all.
-            return may(principal, Action.ADMINISTER)
-        return may(principal, Action.REGISTER, self._tables.resource_of(table))
+    def _permitted(self, key: str, principal: Principal) -> Table:
+        table = self._tables.active_table(key, principal)
+        require(principal, Action.REGISTER, self._tables.resource_of(table))
+        return table
 
 
 def allowed(url: str, targets: Sequence[str]) -> bool:

@@ -40,16 +40,17 @@ def hook_create(call: Call, services: Services) -> Deferred:
 
 
 def hook_list(call: Call, services: Services) -> Response:
-    """The web hooks of a resource, or of all that the caller may register them for, with what became of them."""
+    """The web hooks of a resource, with what became of them."""
     read = Parameters(call.parameters)
     read.only(("resource_id",))
     read.done()
-    found = services.hooks.seen(call.request.principal, read.text("resource_id"))
+    found = services.hooks.seen(read.required("resource_id"), call.request.principal)
     return answer(call, [_shown(hook) for hook in found])
 
 
 def hook_delete(call: Call, services: Services) -> Deferred:
     """Tell an address no more."""
-    key = Parameters(call.parameters).required("id")
-    future = services.hooks.delete(key, call.request.principal, call.request.actor("ckan", call.name))
+    read = Parameters(call.parameters)
+    by = call.request.actor("ckan", call.name)
+    future = services.hooks.delete(read.required("resource_id"), read.required("id"), call.request.principal, by)
     return Deferred(future, lambda _: answer(call, None))
