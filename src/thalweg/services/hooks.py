@@ -37,7 +37,7 @@ MAX_RECORDS: Final = 500
 """Records of one delivery."""
 MAX_BYTES: Final = 4 << 20
 """Their text together, but for the first one."""
-MAX_AT_ONCE: Final = 4
+AT_ONCE: Final = 4
 """Deliveries at once: a receiver that does not answer keeps one of them for TIMEOUT_S."""
 MAX_URL: Final = 2_000
 MAX_SECRET: Final = 200
@@ -174,7 +174,7 @@ class HookWork:
         due = [hook for hook in self._store.hooks() if hook.next_us <= now_us]
         if not due:
             return False
-        with ThreadPoolExecutor(MAX_AT_ONCE, "web-hook") as threads:
+        with ThreadPoolExecutor(AT_ONCE, "web-hook") as threads:
             tasks = [threads.submit(self._deliver, hook) for hook in due]
             wait(tasks)
         return any(task.result() for task in tasks)

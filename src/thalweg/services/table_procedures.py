@@ -69,7 +69,7 @@ MAX_STATIONS: Final = 1_000
 """Most stations of one table that are procedures, the first ones in the order of their names."""
 MAX_NEW_RECORDS: Final = 1_000
 """Most changes of a table that are gone through for new stations; after more the stations are listed anew."""
-MAX_KEPT_STATES: Final = 20_000
+KEPT_STATES: Final = 20_000
 _STATION_BITS: Final = 32
 _NAMESPACE: Final = UUID("8c0b5a3e-1b0a-4c2e-b9c4-5e6d2a7f9b10")
 _NOT_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
@@ -299,7 +299,7 @@ class TableProcedures:
         if rows and source.station is None:
             rows = self._store.table_figures(source.table).count
         made = TrackState(track_id, begin, end, rows, generation, series)
-        if len(self._states) >= MAX_KEPT_STATES:
+        if len(self._states) >= KEPT_STATES:
             self._states.clear()
         self._states[track_id] = (source.table.generation, generation, made)
         return made
