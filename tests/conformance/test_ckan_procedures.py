@@ -36,6 +36,7 @@ from thalweg.domain.access import Grant, Role, Scope, User
 from thalweg.domain.catalogue import ProcedureKind
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.time import Interval
+from thalweg.services.procedure_rows import ProcedureTable
 
 PACKAGE = "procedures-of-default"
 
@@ -280,6 +281,24 @@ def test_the_last_acknowledged_observation_is_read(site: Site) -> None:
     found = site.search(key, fields="air:temperature", records_format="lists", limit=4)
     assert found["records"] == [[-1.0], [-2.0], [1.0], [2.0]]
     assert found["total"] == 28
+
+
+def test_a_relation_gives_rows_for_other_languages(site: Site) -> None:
+    station = register(site.store)
+    fill(site.store, station, 9_000)
+    tables = site.application.services.tables
+    table = tables.unguarded(resource_of(site, station))
+    assert isinstance(table, ProcedureTable)
+    relation = tables.procedures.relation(table)
+    assert relation.columns()[:3] == (("_id", "int8"), ("time", "timestamptz"), ("air:temperature", "float8"))
+    part = Interval(T0 + 100 * STEP, T0 + 8_900 * STEP)
+    assert relation.count() == 9_000
+    assert relation.count(part) == 8_800
+    expected = [(T0 + i * STEP, (i * 7) % 300 / 10) for i in range(100, 8_900)]
+    assert list(relation.rows(part, ("time", "air:temperature"))) == expected
+    assert list(relation.rows(part, ("time", "air:temperature"), descending=True)) == expected[::-1]
+    assert next(relation.rows())[:2] == (T0, T0)
+    assert list(relation.rows(Interval(T0, T0))) == []
 
 
 def test_dumps_in_every_form(site: Site) -> None:

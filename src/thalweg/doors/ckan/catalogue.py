@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -253,7 +253,18 @@ def _shown(package: Package, call: Call, services: Services) -> dict[str, Any]:
 
 def package_show(call: Call, services: Services) -> Response:
     """A package with its resources."""
-    return answer(call, _shown(services.tables.package(_id(call), call.request.principal), call, services))
+    package = services.tables.package(_id(call), call.request.principal)
+    if package.id < 0:
+        # In a thread, as all streamed answers are made: a workspace may have thousands of procedures.
+        response = answer(call, None)
+        response.body = _whole(lambda: answer(call, _shown(package, call, services)))
+        return response
+    return answer(call, _shown(package, call, services))
+
+
+def _whole(work: Callable[[], Response]) -> Iterator[bytes]:
+    body = work().body
+    yield body if isinstance(body, bytes) else b"".join(body)
 
 
 def package_create(call: Call, services: Services) -> Deferred:
