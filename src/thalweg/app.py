@@ -27,6 +27,7 @@ class Application:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         from thalweg.auth.tries import tries_at
+        from thalweg.services.hooks import HookWork
         from thalweg.services.services import Services
         from thalweg.services.stream_work import StreamWork
 
@@ -39,7 +40,8 @@ class Application:
             retention_s=settings.stream_retention_s,
             grace_us=round(settings.stream_grace_s * 1_000_000),
         )
-        self._closers: list[Callable[[], None]] = [self.stream_work.close, tries.close]
+        self.hook_work = HookWork(store, self.services.tables, settings.webhook_targets)
+        self._closers: list[Callable[[], None]] = [self.stream_work.close, self.hook_work.close, tries.close]
         self._signs_in_evenly = False
 
     @cached_property
@@ -98,6 +100,7 @@ class Application:
         _ = self.asgi
         warm_up()
         self.stream_work.start()
+        self.hook_work.start()
 
     def maintain(self) -> None:
         """One round of the store's background work."""

@@ -93,6 +93,13 @@ def _check_origins(origins: tuple[str, ...]) -> None:
             raise ValueError(f"hold '*' or origins such as https://viewer.example.org, not '{origin}'")
 
 
+def _check_targets(targets: tuple[str, ...]) -> None:
+    for target in targets:
+        parts = urlsplit(target)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"hold http or https addresses without query, not '{target}'")
+
+
 def _check_networks(networks: tuple[str, ...]) -> None:
     for text in networks:
         try:
@@ -278,6 +285,12 @@ class Settings:
     ckan_load_uploads: bool = setting(
         True, "", "Whether uploaded tables (CSV, TSV, JSON, GeoJSON, XLSX, Parquet) are loaded into the DataStore."
     )
+
+    webhook_targets: tuple[str, ...] = setting(
+        (), "", "Addresses that web hooks may be sent to, each with all below it, such as https://example.org/hooks; "
+        "none: no web hook can be registered.",
+        check=_check_targets,
+    )  # fmt: skip
 
     request_timeout_s: float = setting(
         60.0, "s", "Longest time until an answer begins; the client then gets 503.", at_least=0.1, at_most=3600

@@ -65,6 +65,16 @@ def post(
     return Row(action, send, aim, changes=changes, of_group=of_group)
 
 
+def hook(action: str, allowed: int, **more: str) -> Row:
+    """A call about the web hooks of a table. No address is listed here that could be told, and there are no hooks."""
+
+    def send(target: Target, number: int) -> Sent:
+        body = orjson.dumps({"resource_id": target.keys["table"], **more})
+        return Sent(f"/api/action/{action}", method="POST", body=body, content_type="application/json")
+
+    return Row(action, send, allowed=(allowed,))
+
+
 ROWS = DoorRows(
     "ckan",
     make,
@@ -90,6 +100,9 @@ ROWS = DoorRows(
         post("resource_delete", changes=True, id="{table}"),
         get("organization_list", Aim.LISTING, shows=False, all_fields="true"),
         get("organization_show", Aim.LISTING, (200, 404), id="default"),
+        hook("thalweg_hook_create", 409, url="http://example.org/hook"),
+        hook("thalweg_hook_list", 200),
+        hook("thalweg_hook_delete", 404, id="nope"),
         get("status_show", Aim.LISTING, shows=False),
         get("help_show", Aim.LISTING, shows=False, name="package_list"),
         Row("dump", lambda target, number: Sent(f"/datastore/dump/{target.keys['table']}")),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import hypothesis
 import orjson
 import pytest
+from hypothesis import strategies as st
 from tests.conformance.ckan_support import BASE, Site
 from tests.store.support import (
     EVERY_KIND,
@@ -32,6 +36,7 @@ from thalweg.domain.access import Grant, Role, Scope, User
 from thalweg.domain.catalogue import ProcedureKind
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.time import Interval
+from thalweg.services.procedure_rows import ProcedureTable
 
 PACKAGE = "procedures-of-default"
 
@@ -278,6 +283,24 @@ def test_the_last_acknowledged_observation_is_read(site: Site) -> None:
     assert found["total"] == 28
 
 
+def test_a_relation_gives_rows_for_other_languages(site: Site) -> None:
+    station = register(site.store)
+    fill(site.store, station, 9_000)
+    tables = site.application.services.tables
+    table = tables.unguarded(resource_of(site, station))
+    assert isinstance(table, ProcedureTable)
+    relation = tables.procedures.relation(table)
+    assert relation.columns()[:3] == (("_id", "int8"), ("time", "timestamptz"), ("air:temperature", "float8"))
+    part = Interval(T0 + 100 * STEP, T0 + 8_900 * STEP)
+    assert relation.count() == 9_000
+    assert relation.count(part) == 8_800
+    expected = [(T0 + i * STEP, (i * 7) % 300 / 10) for i in range(100, 8_900)]
+    assert list(relation.rows(part, ("time", "air:temperature"))) == expected
+    assert list(relation.rows(part, ("time", "air:temperature"), descending=True)) == expected[::-1]
+    assert next(relation.rows())[:2] == (T0, T0)
+    assert list(relation.rows(Interval(T0, T0))) == []
+
+
 def test_dumps_in_every_form(site: Site) -> None:
     station = register(site.store)
     fill(site.store, station, 20_000)
@@ -355,8 +378,6 @@ def test_hidden_procedures_are_absent(site: Site) -> None:
     open_one, hidden = register(site.store, "OPEN"), register(site.store, "HIDDEN")
     insert(site.store, hidden, block([T0], {hidden.ids[0]: [1.0]}))
     key = resource_of(site, hidden)
-    from dataclasses import replace
-
     workspace = default_workspace(site.store)
     site.store.update_procedure(workspace, replace(hidden.procedure, public=False)).result(WAIT_S)
     shown = site.act("package_show", id=PACKAGE, token="")
@@ -377,3 +398,66 @@ def test_hidden_procedures_are_absent(site: Site) -> None:
     site.store.update_procedure(workspace, replace(open_one.procedure, public=False)).result(WAIT_S)
     assert site.act("package_list", token="") == []
     assert site.act("package_show", 404, id=PACKAGE, token="")["__type"] == "Not Found Error"
+
+
+def test_long_lists_of_times_are_looked_through(site: Site) -> None:
+    station = register(site.store)
+    fill(site.store, station, 1_000)
+    key = resource_of(site, station)
+    wanted = [iso(T0 + i * STEP) for i in range(0, 1_000, 4)]
+    found = site.search(key, filters={"time": wanted}, fields="_id", limit=3, offset=248, records_format="lists")
+    assert found["total"] == 250
+    assert found["records"] == [[T0 + 992 * STEP], [T0 + 996 * STEP]]
+    assert site.search(key, filters={"_id": [T0 + i for i in range(500)]})["total"] == 1
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=30),
+    st.sampled_from([iso(T0), iso(T0 + STEP), "9999-12-31T23:59:59Z"]),
+)
+NAMES = st.sampled_from(
+    ["_id", "time", "air:temperature", "air:rainfall_quality", "begin_time", "result_time", "nope", "$and", "$or", "$x"]
+)
+FILTERS = st.recursive(
+    VALUES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.one_of(NAMES, st.sampled_from(["gt", "gte", "lt", "lte", "eq", "in"])), inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, str]]:
+    made = Site(tmp_path_factory.mktemp("hostile"))
+    station = register(made.store)
+    a, b = station.ids
+    rows = block(times(40), {a: [float(i) for i in range(40)], b: [None if i % 3 else 1.0 for i in range(40)]})
+    insert(made.store, station, rows)
+    yield made, resource_of(made, station)
+    made.close()
+
+
+@hypothesis.settings(max_examples=150, deadline=None)
+@hypothesis.given(
+    filters=FILTERS, sort=st.one_of(st.none(), NAMES, st.text(max_size=20)), fields=st.one_of(st.none(), NAMES),
+    limit=st.one_of(st.integers(-3, 100), st.text(max_size=5)), offset=st.integers(-2, 1 << 70), distinct=st.booleans(),
+)  # fmt: skip
+def test_any_question_is_answered_or_refused(
+    shared: tuple[Site, str], filters: Any, sort: Any, fields: Any, limit: Any, offset: Any, distinct: bool
+) -> None:
+    site, key = shared
+    asked: dict[str, Any] = {"resource_id": key, "filters": filters, "limit": limit, "offset": offset}
+    asked |= {name: value for name, value in (("sort", sort), ("fields", fields)) if value is not None}
+    asked["distinct"] = distinct
+    answer = site.send("POST", "/api/action/datastore_search", content=json.dumps(asked).encode(),
+                       headers={"Content-Type": "application/json"})  # fmt: skip
+    assert answer.status_code in (200, 400, 409), answer.text
+    if answer.status_code == 200:
+        found = answer.json()["result"]
+        assert len(found["records"]) <= min(found["limit"], max(found["total"] - found.get("offset", 0), 0))

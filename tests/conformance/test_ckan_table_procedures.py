@@ -259,3 +259,14 @@ def test_procedures_of_the_store_stay_as_they_are(site: Site, table: str) -> Non
     assert len(set(names(site))) == 3
     resources = site.act("package_show", id="procedures-of-default")["resources"]
     assert len(resources) == 1
+
+
+def test_stations_beyond_the_bound_are_left_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thalweg.services.table_procedures.MAX_STATIONS", 3)
+    records = [{"station": f"S{i}", "t": "2020-01-01", "level": i} for i in range(5)]
+    key = site.table(FIELDS, aliases="levels", records=records)
+    assert names(site) == ["levels-S0", "levels-S1", "levels-S2"]
+    site.act(
+        "datastore_upsert", resource_id=key, method="insert", records=[{"station": "A", "t": "2020-01-01", "level": 1}]
+    )
+    assert names(site) == ["levels-A", "levels-S0", "levels-S1"]

@@ -37,6 +37,7 @@ from thalweg.domain.catalogue import (
     Workspace,
 )
 from thalweg.domain.features import FeatureStore
+from thalweg.domain.hooks import HookStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
 from thalweg.domain.packages import PackageStore
 from thalweg.domain.published import PublishedStore
@@ -435,6 +436,7 @@ class Store(
     FeatureStore,
     TableStore,
     PackageStore,
+    HookStore,
     StreamStore,
     PublishedStore,
     PublishedLayerStore,

@@ -13,6 +13,7 @@ from thalweg.services.access import Access
 from thalweg.services.catalogue import CatalogueService
 from thalweg.services.features import FeatureService
 from thalweg.services.files import FileService
+from thalweg.services.hooks import Hooks
 from thalweg.services.observe import Observe
 from thalweg.services.packages import PackageService
 from thalweg.services.published import Published
@@ -35,6 +36,7 @@ class Services:
     packages: PackageService
     files: FileService
     jobs: TableJobs
+    hooks: Hooks
     streams: Streams
     published: Published
     settings: Settings
@@ -49,8 +51,8 @@ class Services:
             strict=settings.ldes_strict_members,
             published=published,
         )
-        tables = TableService(store)
         observed = with_table_procedures(store)
+        tables = TableService(store)
         return Services(
             Observe(observed),
             CatalogueService(observed),
@@ -60,6 +62,7 @@ class Services:
             PackageService(store, tables),
             FileService(store),
             TableJobs(store),
+            Hooks(store, tables, settings.webhook_targets),
             streams,
             published,
             settings,

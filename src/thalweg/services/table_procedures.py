@@ -69,7 +69,7 @@ MAX_STATIONS: Final = 1_000
 """Most stations of one table that are procedures, the first ones in the order of their names."""
 MAX_NEW_RECORDS: Final = 1_000
 """Most changes of a table that are gone through for new stations; after more the stations are listed anew."""
-MAX_KEPT_STATES: Final = 20_000
+KEPT_STATES: Final = 20_000
 _STATION_BITS: Final = 32
 _NAMESPACE: Final = UUID("8c0b5a3e-1b0a-4c2e-b9c4-5e6d2a7f9b10")
 _NOT_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
@@ -117,6 +117,7 @@ class TableProcedures:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._stations: dict[int, _Stations] = {}
+        self._declarations: dict[int, tuple[int, Declaration | None]] = {}
         self._made: dict[int, _Made] = {}
         self._states: dict[int, tuple[int, int, TrackState]] = {}
         self._extents: dict[int, tuple[object, dict[int, Extent]]] = {}
@@ -140,7 +141,7 @@ class TableProcedures:
         found = [
             (table, what, () if what.station is None else self._stations_of(table, what.station))
             for table in tables
-            if table.workspace_id == workspace_id and (what := declared(table)) is not None
+            if table.workspace_id == workspace_id and (what := self._declared(table)) is not None
         ]
         key = tuple((table.id, table.generation, names) for table, _, names in found)
         known = self._made.get(workspace_id)
@@ -150,6 +151,12 @@ class TableProcedures:
         with self._lock:
             self._made[workspace_id] = made
         return made
+
+    def _declared(self, table: Table) -> Declaration | None:
+        known = self._declarations.get(table.id)
+        if known is None or known[0] != table.generation:
+            known = self._declarations[table.id] = (table.generation, declared(table))
+        return known[1]
 
     def _stations_of(self, table: Table, station: TableField) -> tuple[str | int, ...]:
         """The stations of a table now, sorted; of one that has grown only what is new is looked at."""
@@ -201,7 +208,8 @@ class TableProcedures:
                 yield name
 
     def _source(self, track_id: int) -> _Source | None:
-        for made in self._made.values():
+        # A copy: another thread may add a workspace.
+        for made in list(self._made.values()):
             source = made.sources.get(track_id)
             if source is not None:
                 return source
@@ -299,7 +307,7 @@ class TableProcedures:
         if rows and source.station is None:
             rows = self._store.table_figures(source.table).count
         made = TrackState(track_id, begin, end, rows, generation, series)
-        if len(self._states) >= MAX_KEPT_STATES:
+        if len(self._states) >= KEPT_STATES:
             self._states.clear()
         self._states[track_id] = (source.table.generation, generation, made)
         return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
@@ -73,7 +73,18 @@ def package_show(call: Call, services: Services) -> Response:
     """A package with its resources."""
     read = Parameters(call.parameters)
     key = read.text("name_or_id") or read.required("id")
-    return answer(call, shown(services.tables.package(key, call.request.principal), call, services))
+    package = services.tables.package(key, call.request.principal)
+    if package.id < 0:
+        # In a thread, as all streamed answers are made: a workspace may have thousands of procedures.
+        response = answer(call, None)
+        response.body = _whole(lambda: answer(call, shown(package, call, services)))
+        return response
+    return answer(call, shown(package, call, services))
+
+
+def _whole(work: Callable[[], Response]) -> Iterator[bytes]:
+    body = work().body
+    yield body if isinstance(body, bytes) else b"".join(body)
 
 
 def current_package_list_with_resources(call: Call, services: Services) -> Response:

@@ -267,6 +267,13 @@ def _all_tables(call: Call, services: Services) -> Response:
     limit = min(read.natural("limit", DEFAULT_LIMIT), services.settings.ckan_rows_max)
     offset = read.natural("offset", 0)
     read.done()
+    response = wrapped(call, b"")
+    # In a thread: there may be thousands, of procedures too.
+    response.body = _in_thread(lambda: _listed_tables(call, services, limit, offset))
+    return response
+
+
+def _listed_tables(call: Call, services: Services, limit: int, offset: int) -> Response:
     records: list[dict[str, Any]] = []
     for table in services.tables.active_tables(call.request.principal):
         records.append({"_id": len(records) + 1, "name": table.uuid, "oid": table.id, "alias_of": None})

@@ -45,6 +45,7 @@ from thalweg.store.sqlite.connection import Readers
 from thalweg.store.sqlite.deleting import delete_range
 from thalweg.store.sqlite.feature_part import FeaturePart
 from thalweg.store.sqlite.files import StoreFiles
+from thalweg.store.sqlite.hooks import HookPart
 from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
 from thalweg.store.sqlite.package_part import PackagePart
@@ -62,7 +63,7 @@ from thalweg.store.sqlite.writing import Prepared, insert, read_state
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore(FeaturePart, TablePart, PackagePart, PublishedCalls, StreamCalls):
+class SqliteStore(FeaturePart, TablePart, PackagePart, HookPart, PublishedCalls, StreamCalls):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -81,6 +82,7 @@ class SqliteStore(FeaturePart, TablePart, PackagePart, PublishedCalls, StreamCal
         self._open_features(self._readers, self._writer, self._maintenance.relieve)
         self._open_tables(self._readers, self._writer, self._maintenance.relieve)
         self._open_packages(self._readers, self._writer, self._table_catalogue, files.database)
+        self._open_hooks(self._readers, self._writer)
         super().__init__(self._readers, self._writer)
         self._open_published(self._readers, self._writer, self._streams.all_streams)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])

@@ -1,0 +1,261 @@
+"""Web hooks: registering addresses, and delivering new records to them.
+
+A delivery is a POST of the records after the last one delivered, signed. What is delivered is read from the table
+itself, from a position that is kept in the store: there is no queue that could grow or be lost, and a delivery that
+was cut off is made again, so that each record is delivered at least once, in order. One process delivers, by lease.
+
+source  W3C WebSub, section 7 (``X-Hub-Signature``)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+import orjson
+
+from thalweg.auth.policy import Action, require
+from thalweg.domain.access import Actor, Principal
+from thalweg.domain.errors import InvalidParameter, NotFound, StoreUnavailable
+from thalweg.domain.hooks import WebHook
+from thalweg.domain.store import Store
+from thalweg.domain.table_values import encoder_of
+from thalweg.domain.tables import ROW_ID, Compare, Operator, SortKey, Table, TableQuery
+from thalweg.services.tables import TableService
+
+MAX_RECORDS: Final = 500
+"""Records of one delivery."""
+MAX_BYTES: Final = 4 << 20
+"""Their text together, but for the first one."""
+AT_ONCE: Final = 4
+"""Deliveries at once: a receiver that does not answer keeps one of them for TIMEOUT_S."""
+MAX_URL: Final = 2_000
+MAX_SECRET: Final = 200
+TIMEOUT_S: Final = 10.0
+POLL_S: Final = 0.25
+IDLE_POLL_S: Final = 2.0
+"""How often it is looked for new records, and where there are no hooks for hooks."""
+FIRST_WAIT_S: Final = 1.0
+LONGEST_WAIT_S: Final = 3_600.0
+"""Wait after a delivery that failed, doubled with each one after it."""
+_PROBLEM_LENGTH: Final = 200
+
+_log = logging.getLogger(__name__)
+
+
+class Hooks:
+    """Registering web hooks. ``targets``: what their addresses may begin with; none: none may be registered."""
+
+    def __init__(self, store: Store, tables: TableService, targets: Sequence[str]) -> None:
+        self._store = store
+        self._tables = tables
+        self._targets = targets
+
+    def add(self, key: str, url: str, secret: str, principal: Principal, by: Actor) -> Future[WebHook]:
+        """Tell an address of the records of a resource that come from now on.
+
+        secret  empty: one is made
+        raises  NotFound, PermissionDenied; InvalidParameter ``url``, ``secret``
+        """
+        table = self._permitted(key, principal)
+        if not allowed(url, self._targets):
+            raise InvalidParameter(
+                "url", "Not an address that the operator allows to be told (setting webhook_targets)."
+            )  # fmt: skip
+        if len(secret) > MAX_SECRET or not secret.isascii() or not secret.isprintable():
+            raise InvalidParameter("secret", f"Must be at most {MAX_SECRET} printable ASCII characters")
+        hook = WebHook(
+            0, "", table.workspace_id, table.uuid, url, secret or secrets.token_urlsafe(32), principal.name,
+            position=self._tables.newest(table),
+        )  # fmt: skip
+        return self._store.add_hook(hook, by=by)
+
+    def seen(self, key: str, principal: Principal) -> list[WebHook]:
+        """The hooks of a resource, for who may register them."""
+        uuid = self._permitted(key, principal).uuid
+        return [hook for hook in self._store.hooks() if hook.resource == uuid]
+
+    def delete(self, key: str, uuid: str, principal: Principal, by: Actor) -> Future[None]:
+        """Raises NotFound."""
+        for hook in self.seen(key, principal):
+            if hook.uuid == uuid:
+                return self._store.delete_hook(hook.id, by=by)
+        raise NotFound("id", f"Web hook {uuid[:100]!r} was not found.")
+
+    def _permitted(self, key: str, principal: Principal) -> Table:
+        table = self._tables.active_table(key, principal)
+        require(principal, Action.REGISTER, self._tables.resource_of(table))
+        return table
+
+
+def allowed(url: str, targets: Sequence[str]) -> bool:
+    """Whether an address begins as one of those that the operator lists, by whole parts of its path."""
+    parts = _split(url)
+    if parts is None:
+        return False
+    for target in targets:
+        listed = _split(target)
+        if listed is None or (parts.scheme, parts.netloc) != (listed.scheme, listed.netloc):
+            continue
+        path = listed.path.rstrip("/")
+        if parts.path == path or parts.path.startswith(f"{path}/"):
+            return True
+    return False
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an address that can be posted to; None: it is none, or one that could mean another."""
+    if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        return None
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.fragment:
+        return None
+    if "%" in parts.path or any(step in (".", "..") for step in parts.path.split("/")) or port == 0:
+        return None
+    return parts
+
+
+class HookWork:
+    """The deliveries of one process, in threads of their own."""
+
+    def __init__(self, store: Store, tables: TableService, targets: Sequence[str]) -> None:
+        self._store = store
+        self._tables = tables
+        self._targets = targets
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._held = False
+
+    def start(self) -> None:
+        """Deliver until ``close``; nothing where no address may be told."""
+        if self._thread is None and self._targets:
+            self._thread = threading.Thread(target=self._run, name="web-hooks", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """End after the deliveries that are under way."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(TIMEOUT_S + 2)
+        if self._held:
+            self._store.leave_hook_work()
+
+    def _run(self) -> None:
+        wait_s = 0.0
+        while not self._stop.wait(wait_s):
+            wait_s = IDLE_POLL_S
+            try:
+                if self._store.hooks():
+                    self._held = self._store.hold_hook_work()
+                    if self._held:
+                        wait_s = 0.0 if self.round() else POLL_S
+            except StoreUnavailable as error:
+                _log.warning("web hooks were put off: %s", error.message)
+            except Exception:
+                _log.exception("web hooks failed; they are tried again")
+
+    def round(self) -> bool:
+        """Deliver what waits, one delivery for each hook; whether more waits that may be delivered now."""
+        now_us = time.time_ns() // 1000
+        due = [hook for hook in self._store.hooks() if hook.next_us <= now_us]
+        if not due:
+            return False
+        with ThreadPoolExecutor(AT_ONCE, "web-hook") as threads:
+            tasks = [threads.submit(self._deliver, hook) for hook in due]
+            wait(tasks)
+        return any(task.result() for task in tasks)
+
+    def _deliver(self, hook: WebHook) -> bool:
+        """One delivery; whether the hook may have more to be told now."""
+        if self._stop.is_set():
+            return False
+        try:
+            table = self._tables.unguarded(hook.resource)
+        except NotFound:
+            self._store.delete_hook(hook.id, by="web hooks").result()
+            return False
+        if self._tables.newest(table) <= hook.position:
+            return False
+        body, last, whole = _body(hook, table, self._tables)
+        if last is None:
+            return False
+        problem = self._post(hook, body)
+        if not problem:
+            self._store.note_delivery(replace(hook, position=last, failures=0, next_us=0, problem="")).result()
+            return not whole
+        wait_s = min(FIRST_WAIT_S * 2 ** min(hook.failures, 30), LONGEST_WAIT_S)
+        _log.warning("web hook %s: %s; tried again in %g s", hook.uuid, problem, wait_s)
+        next_us = time.time_ns() // 1000 + round(wait_s * 1_000_000)
+        self._store.note_delivery(
+            replace(hook, failures=hook.failures + 1, next_us=next_us, problem=problem[:_PROBLEM_LENGTH])
+        ).result()
+        return False
+
+    def _post(self, hook: WebHook, body: bytes) -> str:
+        """Send a delivery; empty, or what was wrong. Redirects are not followed."""
+        parts = _split(hook.url)
+        if parts is None or parts.hostname is None or not allowed(hook.url, self._targets):
+            return "the operator does not allow this address any more (setting webhook_targets)"
+        made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = made(parts.hostname, parts.port, timeout=TIMEOUT_S)
+        signature = hmac.new(hook.secret.encode(), body, hashlib.sha256).hexdigest()
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "thalweg",
+            "X-Hub-Signature": f"sha256={signature}",
+        }
+        try:
+            connection.request("POST", f"{parts.path or '/'}{'?' * bool(parts.query)}{parts.query}", body, headers)
+            answer = connection.getresponse()
+            return "" if 200 <= answer.status < 300 else f"it answered {answer.status}"
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return f"it cannot be reached: {str(error) or type(error).__name__}"
+        finally:
+            connection.close()
+
+
+def _body(hook: WebHook, table: Table, tables: TableService) -> tuple[bytes, int | None, bool]:
+    """The next delivery, the last ``_id`` in it (None: there is nothing), and whether that is all there is."""
+    where = Compare(ROW_ID, Operator.GT, (hook.position,))
+    query = TableQuery(None, where, sort=(SortKey(ROW_ID),), total=False)
+    search = tables.search(table, query)
+    rows = search.run(MAX_RECORDS, 0).rows
+    columns = search.columns
+    fields = {item.name: item for item in table.fields}
+    encoders = [
+        None if name not in fields else encoder_of(fields[name].kind, fields[name].is_array) for name in columns
+    ]
+    texts: list[bytes] = []
+    size, last = 0, None
+    for row in rows:
+        record = {
+            name: cell if encode is None or cell is None else encode(cell)
+            for name, encode, cell in zip(columns, encoders, row, strict=True)
+        }
+        text = orjson.dumps(record, default=_plain)
+        size += len(text)
+        if texts and size > MAX_BYTES:
+            break
+        texts.append(text)
+        last = int(row[columns.index(ROW_ID)])
+    head = orjson.dumps({"hook_id": hook.uuid, "resource_id": hook.resource})
+    body = head[:-1] + b',"records":[' + b",".join(texts) + b"]}"
+    return body, last, len(texts) == len(rows) < MAX_RECORDS
+
+
+def _plain(value: Any) -> Any:
+    raise TypeError(type(value).__name__)
