@@ -40,6 +40,7 @@ from thalweg.domain.features import FeatureStore
 from thalweg.domain.observations import Change, Insertion, Receipt, TrackState
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
+from thalweg.domain.table_sql import SqlStore
 from thalweg.domain.tables import TableStore
 from thalweg.domain.time import ALL_TIME, Interval
 
@@ -409,7 +410,8 @@ class MaintenanceStore(Protocol):
 
 
 class Store(
-    CatalogueStore, ObservationStore, FeatureStore, TableStore, StreamStore, AccessStore, MaintenanceStore, Protocol
+    CatalogueStore, ObservationStore, FeatureStore, TableStore, SqlStore, StreamStore, AccessStore, MaintenanceStore,
+    Protocol,
 ):
     """All that a back end does."""
 

@@ -48,6 +48,7 @@ from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
+from thalweg.store.sqlite.sql.host import SqlPart
 from thalweg.store.sqlite.states import SELECT_STATE
 from thalweg.store.sqlite.streams import StreamCalls
 from thalweg.store.sqlite.table_part import TablePart
@@ -57,7 +58,7 @@ from thalweg.store.sqlite.writing import Prepared, insert, read_state
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore(FeaturePart, TablePart, StreamCalls):
+class SqliteStore(FeaturePart, TablePart, SqlPart, StreamCalls):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -74,6 +75,7 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
         self._maintenance = Maintenance(files, self._readers, self._writer)
         self._open_features(self._readers, self._writer, self._maintenance.relieve)
         self._open_tables(self._readers, self._writer, self._maintenance.relieve)
+        self._open_sql(files.database)
         super().__init__(self._readers, self._writer)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])
 
@@ -395,6 +397,7 @@ class SqliteStore(FeaturePart, TablePart, StreamCalls):
             self._maintenance.leave()
         self._writer.close()
         self._maintenance.close()
+        self.close_sql()
         self._readers.close()
 
 
