@@ -111,14 +111,12 @@ class Postgres:
     def table(self, name: str, fields: Sequence[Field], rows: Sequence[Mapping[str, Any]]) -> None:
         types = [f"{field.kind.value}{'[]' if field.is_array else ''}" for field in fields]
         columns = "".join(f', "{field.name}" {kind}' for field, kind in zip(fields, types, strict=True))
-        self.connection.execute(f'DROP TABLE IF EXISTS "{name}"')  # noqa: S608
+        self.connection.execute(f'DROP TABLE IF EXISTS "{name}"')
         self.connection.execute(f'CREATE TABLE "{name}" (_id serial PRIMARY KEY{columns})')
         marks = ", ".join(f"%s::{kind}" for kind in types)
         names = ", ".join(f'"{field.name}"' for field in fields)
         for row in rows:
-            values = [
-                json.dumps(row[f.name], separators=(",", ":")) if f.kind is FieldType.JSON and f.name in row else row.get(f.name) for f in fields
-            ]
+            values = [_given(field, row.get(field.name)) for field in fields]
             self.connection.execute(f'INSERT INTO "{name}" ({names}) VALUES ({marks})', values)  # noqa: S608
 
     def ask(self, sql: str) -> tuple[list[tuple[str, str]], list[list[Any]]]:
@@ -133,6 +131,11 @@ class Postgres:
                 name = f"_{name}"
             columns.append((column.name, name))
         return columns, [[_plain(value, kind) for value, (_, kind) in zip(row, columns, strict=True)] for row in cursor]
+
+
+def _given(field: Field, value: Any) -> Any:
+    """As it is bound: JSON as the store keeps it."""
+    return json.dumps(value, separators=(",", ":")) if field.kind is FieldType.JSON and value is not None else value
 
 
 def _plain(value: Any, kind: str) -> Any:
@@ -204,5 +207,3 @@ def _sortable(value: Any) -> Any:
     if isinstance(value, int | float | Decimal):
         return ("b", f"{float(value):+030.6f}")
     return ("c", json.dumps(value, default=str))
-
-

@@ -410,7 +410,14 @@ class MaintenanceStore(Protocol):
 
 
 class Store(
-    CatalogueStore, ObservationStore, FeatureStore, TableStore, SqlStore, StreamStore, AccessStore, MaintenanceStore,
+    CatalogueStore,
+    ObservationStore,
+    FeatureStore,
+    TableStore,
+    SqlStore,
+    StreamStore,
+    AccessStore,
+    MaintenanceStore,
     Protocol,
 ):
     """All that a back end does."""

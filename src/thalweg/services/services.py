@@ -13,6 +13,7 @@ from thalweg.services.catalogue import CatalogueService
 from thalweg.services.features import FeatureService
 from thalweg.services.observe import Observe
 from thalweg.services.streams import Streams
+from thalweg.services.table_sql import TableSql
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
@@ -26,18 +27,21 @@ class Services:
     access: Access
     features: FeatureService
     tables: TableService
+    sql: TableSql
     streams: Streams
     settings: Settings
 
     @staticmethod
     def over(store: Store, settings: Settings) -> Services:
         streams = Streams(store, contexts=_contexts(settings.ldes_contexts), strict=settings.ldes_strict_members)
+        tables = TableService(store)
         return Services(
             Observe(store),
             CatalogueService(store),
             Access(store, settings),
             FeatureService(store),
-            TableService(store),
+            tables,
+            TableSql(store, tables, settings),
             streams,
             settings,
         )

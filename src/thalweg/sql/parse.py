@@ -1,8 +1,8 @@
 """From the text of a statement to a checked tree of PostgreSQL's own grammar.
 
-What comes out is one SELECT made of the nodes of ``NODES`` alone, that calls functions of an allow-list alone, nested no
-deeper than ``MAX_DEPTH``; and the names of the tables it reads. What is a column, which types go together and what a
-statement means is not looked at here.
+What comes out is one SELECT made of the nodes of ``NODES`` alone, that calls functions of an allow-list alone, nested
+no deeper than ``MAX_DEPTH``; and the names of the tables it reads. What is a column, which types go together and what
+a statement means is not looked at here.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Node = dict[str, Any]
 NODES: Final = frozenset(
     (
         "SelectStmt ResTarget ColumnRef A_Star A_Expr A_Const FuncCall TypeCast CaseExpr CaseWhen CoalesceExpr "
-        "MinMaxExpr NullTest BooleanTest BoolExpr SubLink A_ArrayExpr A_Indirection A_Indices SQLValueFunction RangeVar "
-        "RangeSubselect RangeFunction JoinExpr SortBy WindowDef CommonTableExpr List String Integer Float TypeName "
-        "CollateClause NamedArgExpr RowExpr"
+        "MinMaxExpr NullTest BooleanTest BoolExpr SubLink A_ArrayExpr A_Indirection A_Indices SQLValueFunction "
+        "RangeVar RangeSubselect RangeFunction JoinExpr SortBy WindowDef CommonTableExpr List String Integer Float "
+        "TypeName CollateClause NamedArgExpr RowExpr"
     ).split()
 )
 """Kinds of nodes that a statement may be made of. A few are refused later on with a reason of their own."""

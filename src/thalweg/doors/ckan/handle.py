@@ -16,6 +16,7 @@ from thalweg.doors.ckan import catalogue, records
 from thalweg.doors.ckan.dump import page
 from thalweg.doors.ckan.errors import JSON, BadRequest, NoSuchPage, action_of, fault
 from thalweg.doors.ckan.search import Remembered, datastore_search
+from thalweg.doors.ckan.sql import datastore_search_sql
 from thalweg.doors.ckan.transport import Call, answer, parameters_of
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.services.services import Services
@@ -65,7 +66,7 @@ def help_show(call: Call, services: Services) -> Response:
 
 ACTIONS: Final[dict[str, Entry]] = {
     "datastore_search": Entry(datastore_search),
-    "datastore_search_sql": Entry(records.datastore_search_sql),
+    "datastore_search_sql": Entry(datastore_search_sql),
     "datastore_info": Entry(records.datastore_info),
     "datastore_create": Entry(records.datastore_create, Action.REGISTER, changes=True),
     "datastore_upsert": Entry(records.datastore_upsert, Action.INSERT, changes=True),

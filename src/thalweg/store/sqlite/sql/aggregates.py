@@ -131,9 +131,7 @@ class _Exact:
         count = self.count
         if not count or (not self.population and count < 2):
             return None
-        top = CONTEXT.subtract(
-            CONTEXT.multiply(self.squares, Decimal(count)), CONTEXT.multiply(self.total, self.total)
-        )
+        top = CONTEXT.subtract(CONTEXT.multiply(self.squares, Decimal(count)), CONTEXT.multiply(self.total, self.total))
         if top <= 0:
             return encoded(Decimal(0))
         bottom = Decimal(count * (count if self.population else count - 1))
@@ -269,7 +267,7 @@ class RegrSxy(_Pairs):
 
 
 class RegrCount(_Pairs):
-    def final(self) -> int:  # type: ignore[override]
+    def final(self) -> int:
         return self.n
 
 

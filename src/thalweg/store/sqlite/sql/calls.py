@@ -43,7 +43,13 @@ _OF_ANY: Final = frozenset(
     "percentile_disc mode".split()
 )
 AGGREGATE_NAMES: Final = frozenset((*AGGREGATES, *_OF_ANY))
-_RANKS: Final = {"row_number": "int8", "rank": "int8", "dense_rank": "int8", "percent_rank": "float8", "cume_dist": "float8"}
+_RANKS: Final = {
+    "row_number": "int8",
+    "rank": "int8",
+    "dense_rank": "int8",
+    "percent_rank": "float8",
+    "cume_dist": "float8",
+}
 WINDOW_NAMES: Final = frozenset((*_RANKS, "ntile", "lag", "lead", "first_value", "last_value", "nth_value"))
 _SPECIAL: Final = frozenset(
     "now transaction_timestamp statement_timestamp clock_timestamp age concat concat_ws format make_interval to_json "
@@ -199,8 +205,10 @@ class Calls(Expressions):
                 found = self._aggregated(name, body, scope)
             finally:
                 scope.in_aggregate -= 1
-            if scope.touched == touched and any(kind == "ColumnRef" for kind, _ in walk(body.get("args", []))) and not (
-                body.get("agg_star")
+            if (
+                scope.touched == touched
+                and any(kind == "ColumnRef" for kind, _ in walk(body.get("args", [])))
+                and not (body.get("agg_star"))
             ):
                 raise SqlFault("aggregates of an outer query's columns alone are not supported")
             return found

@@ -116,7 +116,9 @@ class Engine:
     def _is_late(self) -> bool:
         return time.monotonic() > self._end
 
-    def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, by: str | None) -> int:
+    def _authorize(
+        self, action: int, first: str | None, second: str | None, database: str | None, by: str | None
+    ) -> int:
         if action == apsw.SQLITE_SELECT:
             return apsw.SQLITE_OK
         if action == apsw.SQLITE_READ and (first or "") in self._allowed and database in ("main", None, ""):

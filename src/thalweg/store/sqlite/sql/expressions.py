@@ -123,7 +123,12 @@ class Expressions:
         """The type that a TypeName names, and its modifiers."""
         names = names_of(body["names"])
         name = names[-1]
-        if body.get("setof") or body.get("pct_type") or len(names) > 2 or (len(names) == 2 and names[0] != "pg_catalog"):
+        if (
+            body.get("setof")
+            or body.get("pct_type")
+            or len(names) > 2
+            or (len(names) == 2 and names[0] != "pg_catalog")
+        ):
             raise SqlFault(f'type "{".".join(names)[:100]}" does not exist')
         modifiers: list[int] = []
         for wrapped in body.get("typmods", ()):
@@ -619,7 +624,9 @@ class Expressions:
         if kind == "EXISTS_SUBLINK":
             return E(f"EXISTS ({text})", "bool")
         if len(columns) != 1:
-            raise SqlFault("subquery must return only one column" if kind == "EXPR_SUBLINK" else "subquery has too many columns")
+            raise SqlFault(
+                "subquery must return only one column" if kind == "EXPR_SUBLINK" else "subquery has too many columns"
+            )
         column = E("c1", columns[0][1])
         if kind == "EXPR_SUBLINK":
             # More than one row is an error there, and the first one taken here.
@@ -632,9 +639,7 @@ class Expressions:
         if kind == "ARRAY_SUBLINK":
             if column.kind.startswith("_") or column.kind in ("json", "jsonb"):
                 raise SqlFault("arrays of more than one dimension, and of json, are not supported")
-            return E(
-                f"(SELECT coalesce(pg_array_agg('{column.kind}', c1), '[]') FROM ({text}))", f"_{column.kind}"
-            )
+            return E(f"(SELECT coalesce(pg_array_agg('{column.kind}', c1), '[]') FROM ({text}))", f"_{column.kind}")
         if kind not in ("ANY_SUBLINK", "ALL_SUBLINK"):
             raise SqlFault(f"Invalid query AST element: {kind}")
         if "RowExpr" in body["testexpr"]:
@@ -659,14 +664,18 @@ class Expressions:
         if len(names) == 1:
             tables = [found for found in scope.items if found.relation is not None and found.relation.texts]
             if len(tables) != 1:
-                raise SqlFault('column reference "_full_text" is ambiguous' if tables else 'column "_full_text" does not exist')
+                raise SqlFault(
+                    'column reference "_full_text" is ambiguous' if tables else 'column "_full_text" does not exist'
+                )
             item = tables[0]
         if item is None or item.relation is None or not item.relation.texts:
             raise SqlFault(f'missing FROM-clause entry for table "{names[0]}"')
         function = names_of(right["funcname"])[-1]
         words = self.expression(right["args"][-1], scope)
         if function not in ("to_tsquery", "plainto_tsquery", "phraseto_tsquery") or not words.is_constant:
-            raise SqlFault("@@ is supported between _full_text and to_tsquery(...) or plainto_tsquery(...) of constants")
+            raise SqlFault(
+                "@@ is supported between _full_text and to_tsquery(...) or plainto_tsquery(...) of constants"
+            )
         text = words.literal
         if text is None:
             return E("NULL", "bool")
@@ -678,7 +687,10 @@ class Expressions:
             return self.constant(0, "bool")
         index = item.relation.texts
         self.read.update(item.relation.needs)
-        return E(f"({item.alias}.{item.relation.key} IN (SELECT rowid FROM {index} WHERE {index} MATCH {self.bind(match)}))", "bool")
+        return E(
+            f"({item.alias}.{item.relation.key} IN (SELECT rowid FROM {index} WHERE {index} MATCH {self.bind(match)}))",
+            "bool",
+        )
 
 
 __all__ = ["KEYED", "NULL", "Expressions", "names_of", "only", "string"]

@@ -107,7 +107,8 @@ _EITHER_CASE: Final = frozenset(
     "HH24 HH12 HH MI SSSSS SSSS SS MS US Y,YYY YYYY YYY YY Y IYYY IW IDDD ID DDD DD D MM WW W CC Q J".split()
 )
 _REFUSED: Final = (
-    "TZH", "TZM", "TZ", "tz", "OF", "BC", "B.C.", "bc", "AD", "A.D.", "ad", "FF", "TM", "FX", "IYY", "IY", "SP", "rm", "I",
+    "TZH", "TZM", "TZ", "tz", "OF", "BC", "B.C.", "bc", "AD", "A.D.", "ad", "FF", "TM", "FX", "IYY", "IY", "SP", "rm",
+    "I",
 )  # fmt: skip
 _KEYS: Final = sorted({*_PIECES, *(key.lower() for key in _EITHER_CASE), *_REFUSED}, key=len, reverse=True)
 
@@ -224,7 +225,9 @@ def _read(text: str, pattern: str) -> tuple[str, int, int, float, bool]:
         follows = tokens[number + 1 : number + 2]
         # A field that a separator follows takes all digits there are.
         alone = not follows or not follows[0][0]
-        match = re.match(r"[0-9]+" if alone and key not in ("MS", "US") else rf"[0-9]{{1,{_WIDTHS[key]}}}", text[place:])
+        match = re.match(
+            r"[0-9]+" if alone and key not in ("MS", "US") else rf"[0-9]{{1,{_WIDTHS[key]}}}", text[place:]
+        )
         if match is None:
             raise SqlFault(f'invalid value "{text[place : place + 4][:20]}" for "{key}"')
         digits = match[0][:9]
@@ -289,9 +292,7 @@ def number_char(value: Decimal, pattern: str) -> str:
     if digits == "0" and room:
         digits = ""
     if len(digits) > room:
-        text = "".join("#" if letter in "09" else letter for letter in whole) + (
-            "." + "#" * places if fraction else ""
-        )
+        text = "".join("#" if letter in "09" else letter for letter in whole) + ("." + "#" * places if fraction else "")
         return ("-" if negative else " " if filled else "") + text if not signed else ("-" if negative else "+") + text
     padded = digits.rjust(room)
     parts: list[str] = []

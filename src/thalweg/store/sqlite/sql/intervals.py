@@ -302,7 +302,8 @@ def justify_interval(a: bytes) -> bytes:
 
 def make_interval(*given: float) -> bytes:
     """years, months, weeks, days, hours, mins, secs; those left out are none."""
-    years, months, weeks, days, hours, mins, secs = (*given, *(0,) * (7 - len(given)))
+    padded: list[float] = [*given, *([0.0] * (7 - len(given)))]
+    years, months, weeks, days, hours, mins, secs = padded
     us = int(hours) * 3_600_000_000 + int(mins) * 60_000_000 + round(secs * 1_000_000)
     return pack(int(years) * 12 + int(months), int(weeks) * 7 + int(days), us)
 
@@ -311,7 +312,8 @@ def make_interval(*given: float) -> bytes:
 
 
 _ZONED: Final = re.compile(
-    r"(?P<rest>\s*[0-9]{4}-?[0-9]{1,2}-?[0-9]{1,2}(?:[Tt\s]\s*[0-9:.]+))\s*(?P<zone>[Zz]|UTC|GMT|[+-][0-9:]{1,6})?\s*", re.ASCII
+    r"(?P<rest>\s*[0-9]{4}-?[0-9]{1,2}-?[0-9]{1,2}(?:[Tt\s]\s*[0-9:.]+))\s*(?P<zone>[Zz]|UTC|GMT|[+-][0-9:]{1,6})?\s*",
+    re.ASCII,
 )
 
 

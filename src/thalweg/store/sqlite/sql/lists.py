@@ -279,7 +279,7 @@ def array_prepend(kind: str, value: Any, array: str | None) -> str:
     return dumps([item_of(kind, value), *(loads(array) if array is not None else ())])
 
 
-def array_position(kind: str, array: str, value: Any) -> int | None:
+def array_position(kind: str, array: str | None, value: Any) -> int | None:
     if array is None:
         return None
     wanted = loads(dumps(item_of(kind, value)))
@@ -289,7 +289,7 @@ def array_position(kind: str, array: str, value: Any) -> int | None:
     return None
 
 
-def array_remove(kind: str, array: str, value: Any) -> str | None:
+def array_remove(kind: str, array: str | None, value: Any) -> str | None:
     if array is None:
         return None
     wanted = loads(dumps(item_of(kind, value)))

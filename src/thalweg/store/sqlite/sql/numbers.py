@@ -39,7 +39,7 @@ def encoded(value: Decimal) -> bytes:
         raise SqlFault(f"a numeric has more than {MAX_DIGITS} digits before or after the point")
     if exponent > 0:
         value = value.quantize(Decimal(1), context=CONTEXT)
-    return encode_decimal(abs(value) if not value else value)
+    return encode_decimal(value if value else abs(value))
 
 
 def scale(value: Decimal) -> int:

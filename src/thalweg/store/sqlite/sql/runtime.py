@@ -231,9 +231,7 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "text_array": lists.text_array,
     "array_cast": lambda given, wanted, array: dumps(
         [
-            None
-            if value is None
-            else lists.item_of(wanted, lists.from_text(wanted, lists.text_of(given, value)))
+            None if value is None else lists.item_of(wanted, lists.from_text(wanted, lists.text_of(given, value)))
             for value in lists.items_of(given, array)
         ]
     ),
@@ -278,9 +276,9 @@ LOOSE: Final[dict[str, Callable[..., Any]]] = {
     "concat_ws": texts.concat_ws,
     "format": texts.format_text,
     "make_array": lists.make_array,
-    "array_to_string": lambda kind, array, separator, null=None: None
-    if array is None or separator is None
-    else lists.array_to_string(kind, array, separator, null),
+    "array_to_string": lambda kind, array, separator, null=None: (
+        None if array is None or separator is None else lists.array_to_string(kind, array, separator, null)
+    ),
     "string_to_array": lists.string_to_array,
     "array_cat": lists.array_cat,
     "array_append": lists.array_append,

@@ -135,7 +135,9 @@ class Selects(Calls):
         value, source = self.rows_of(function, call, inner, alias)
         columns = [Column(renamed[0] if renamed else called or function, value, alias)]
         if body.get("ordinality"):
-            columns.append(Column(renamed[1] if len(renamed) > 1 else "ordinality", E(f"({alias}.key + 1)", "int8"), alias))
+            columns.append(
+                Column(renamed[1] if len(renamed) > 1 else "ordinality", E(f"({alias}.key + 1)", "int8"), alias)
+            )
         return _Source(f"{source} AS {alias}", [Item(alias, called or function, columns)])
 
     def _join(self, body: Node, scope: Scope) -> _Source:
@@ -319,9 +321,8 @@ class Selects(Calls):
         found = [_Target(c.name, scope.column(c.name), None) for c in scope.merged]
         merged = {column.name for column in scope.merged}
         for item in scope.items:
-            for column in _without_twins(item):
-                if column.name not in merged:
-                    found.append(_Target(column.name, scope.column(column.name, item.name), None))
+            shown = [column.name for column in _without_twins(item) if column.name not in merged]
+            found.extend(_Target(name, scope.column(name, item.name), None) for name in shown)
         return found
 
     def _order(
@@ -383,12 +384,13 @@ class Selects(Calls):
         inner = ", ".join(_inside(text, targets) for _, text in order)
         sorting = f" ORDER BY {inner}" if inner else ""
         number = f"row_number() OVER (PARTITION BY {keys}{sorting}) AS n"
-        place = f", row_number() OVER (ORDER BY {inner}) AS p" if inner else ""
+        ranked = f", row_number() OVER (ORDER BY {inner}) AS p" if inner else ""
         alias = self.alias("s")
         numbered = ", ".join(f"{alias}.c{i} AS c{i}" for i in range(1, len(targets) + 1))
         outer = f" ORDER BY {alias}.p" if inner else ""
         return (
-            f"SELECT {numbered} FROM (SELECT {selected}, {number}{place}{rest}) AS {alias} WHERE {alias}.n = 1{outer}{limit}"
+            f"SELECT {numbered} FROM (SELECT {selected}, {number}{ranked}{rest}) AS {alias} "
+            f"WHERE {alias}.n = 1{outer}{limit}"
         )
 
     def _limit(self, body: Node, scope: Scope) -> str:
@@ -429,7 +431,9 @@ class Selects(Calls):
             raise SqlFault(f"{name} ALL is not supported")
         keyed = bool(KEYED.intersection(kinds))
         if keyed and name != "UNION":
-            raise SqlFault(f"{name} of numeric or interval columns is not supported; cast them to text or double precision")
+            raise SqlFault(
+                f"{name} of numeric or interval columns is not supported; cast them to text or double precision"
+            )
         sides = [self._side(text, columns, kinds) for text, columns in ((left, left_columns), (right, right_columns))]
         alias = self.alias("s")
         numbered = ", ".join(f"{alias}.c{i} AS c{i}" for i in range(1, len(kinds) + 1))
@@ -466,7 +470,10 @@ class Selects(Calls):
             raise SqlFault("VALUES lists must all be the same length")
         kinds = [common([row[i].kind for row in rows], "VALUES") for i in range(len(rows[0]))]
         arms = [
-            "SELECT " + ", ".join(f"{self.coerced(e, kind).sql} AS c{i}" for i, (e, kind) in enumerate(zip(row, kinds, strict=True), 1))
+            "SELECT "
+            + ", ".join(
+                f"{self.coerced(e, kind).sql} AS c{i}" for i, (e, kind) in enumerate(zip(row, kinds, strict=True), 1)
+            )
             for row in rows
         ]
         columns = [(f"column{i}", kind) for i, kind in enumerate(kinds, 1)]

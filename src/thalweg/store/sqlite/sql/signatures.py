@@ -298,9 +298,7 @@ BOR | int4 int4 -> int4 | ({0} BOR {1})
 BOR | int8 int8 -> int8 | ({0} BOR {1})
 """,
 )
-OPERATORS["|"] = [
-    Signature(s.arguments, s.result, s.how.replace("BOR", "|")) for s in OPERATORS.pop("BOR")
-]
+OPERATORS["|"] = [Signature(s.arguments, s.result, s.how.replace("BOR", "|")) for s in OPERATORS.pop("BOR")]
 
 _define(
     PREFIXES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -43,7 +44,44 @@ def _compiled(pattern: str, flags: str, *, whole: bool = False) -> Any:
 
 
 @lru_cache(256)
-def _like(pattern: str, escape: str, case: bool) -> Any:
+def _like(pattern: str, escape: str, case: bool) -> Callable[[str], bool]:
+    """What tells whether a text is like a pattern. Without ``_`` it is a search of one piece after the other."""
+    if "_" not in pattern and not (escape and escape in pattern):
+        if len(pattern) > MAX_PATTERN:
+            raise SqlFault(f"a pattern is longer than {MAX_PATTERN:,} characters")
+        pieces = pattern.split("%")
+        return _pieces(pieces) if case else _folded(_pieces([lower(piece) for piece in pieces]))
+    compiled = _like_expression(pattern, escape, case)
+    return lambda text: compiled.match(text) is not None
+
+
+def _folded(found: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda text: found(lower(text))
+
+
+def _pieces(pieces: list[str]) -> Callable[[str], bool]:
+    first, *middle = pieces
+    if not middle:
+        return lambda text: text == first
+    last = middle.pop()
+    wanted = [piece for piece in middle if piece]
+
+    def found(text: str) -> bool:
+        end = len(text) - len(last)
+        place = len(first)
+        if end < place or not text.startswith(first) or not text.endswith(last):
+            return False
+        for piece in wanted:
+            place = text.find(piece, place, end)
+            if place < 0:
+                return False
+            place += len(piece)
+        return True
+
+    return found
+
+
+def _like_expression(pattern: str, escape: str, case: bool) -> Any:
     parts: list[str] = []
     letters = iter(pattern)
     for letter in letters:
@@ -62,11 +100,11 @@ def _like(pattern: str, escape: str, case: bool) -> Any:
 
 
 def like(text: str, pattern: str, escape: str = "\\") -> int:
-    return _like(pattern, escape, True).match(text) is not None
+    return _like(pattern, escape, True)(text)
 
 
 def ilike(text: str, pattern: str, escape: str = "\\") -> int:
-    return _like(pattern, escape, False).match(text) is not None
+    return _like(pattern, escape, False)(text)
 
 
 _SIMILAR: Final = {"%": ".*", "_": "."}
@@ -302,7 +340,8 @@ def left(text: str, count: int) -> str:
 def right(text: str, count: int) -> str:
     if count == 0:
         return ""
-    return text[-count:] if count > 0 else text[-count:]
+    # Of a negative number so many at the front are left out.
+    return text[-count:]
 
 
 def lpad(text: str, size: int, fill: str = " ") -> str:

@@ -107,7 +107,11 @@ def choose(
         kinds = {kind for kind in given if kind != "unknown"}
         if len(kinds) == 1:
             kind = kinds.pop()
-            same = [s for s in fitting if all(g != "unknown" or goes_for(kind, a) for g, a in zip(given, s.arguments, strict=True))]
+            same = [
+                s
+                for s in fitting
+                if all(g != "unknown" or goes_for(kind, a) for g, a in zip(given, s.arguments, strict=True))
+            ]
             fitting = same or fitting
     if len(fitting) == 1:
         return _settled(fitting[0], given)
