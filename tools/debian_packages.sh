@@ -11,7 +11,7 @@ set -eu
 packages=""
 for name in "$@"; do
     case "$name" in
-        test) packages="$packages gdal-bin nginx-light wrk" ;;
+        test) packages="$packages gdal-bin nginx-light postgresql wrk" ;;
         qgis) packages="$packages python3-qgis" ;; # 100 MB: 'make test-all' only
         bench) packages="$packages nginx-light wrk" ;;
         *) packages="$packages $name" ;;

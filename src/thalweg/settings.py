@@ -271,6 +271,9 @@ class Settings:
         32_000, "records", "Most records of one datastore_search; more are to be asked for in pages or as a dump.",
         at_least=1, at_most=1_000_000,
     )  # fmt: skip
+    ckan_sql_time_s: float = setting(
+        2.0, "s", "Longest time of one datastore_search_sql; what takes longer is ended.", at_least=0.1, at_most=600
+    )
     ckan_max_records: int = setting(
         100_000, "records", "Most records that one datastore_create or datastore_upsert may write.",
         at_least=1, at_most=1_000_000,

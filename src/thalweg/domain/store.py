@@ -44,6 +44,7 @@ from thalweg.domain.published import PublishedStore
 from thalweg.domain.published_layers import PublishedLayerStore
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import StreamStore
+from thalweg.domain.table_sql import SqlStore
 from thalweg.domain.tables import TableStore
 from thalweg.domain.time import ALL_TIME, Interval
 
@@ -435,6 +436,7 @@ class Store(
     ObservationStore,
     FeatureStore,
     TableStore,
+    SqlStore,
     PackageStore,
     HookStore,
     StreamStore,

@@ -20,6 +20,7 @@ from thalweg.services.published import Published
 from thalweg.services.streams import Streams
 from thalweg.services.table_jobs import TableJobs
 from thalweg.services.table_procedures import with_table_procedures
+from thalweg.services.table_sql import TableSql
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
@@ -37,6 +38,7 @@ class Services:
     files: FileService
     jobs: TableJobs
     hooks: Hooks
+    sql: TableSql
     streams: Streams
     published: Published
     settings: Settings
@@ -63,6 +65,7 @@ class Services:
             FileService(store),
             TableJobs(store),
             Hooks(store, tables, settings.webhook_targets),
+            TableSql(store, tables, settings),
             streams,
             published,
             settings,

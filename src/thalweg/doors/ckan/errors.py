@@ -20,6 +20,7 @@ from thalweg.domain.errors import (
     TooLarge,
     Unauthenticated,
 )
+from thalweg.domain.table_sql import SqlFault
 from thalweg.domain.tables import BadRecord
 from thalweg.doors.http import Request, Response
 
@@ -115,6 +116,10 @@ def _described(request: Request, error: Exception) -> tuple[int, dict[str, Any]]
             return 403, {"message": f"Access denied: {error.message}", "__type": "Authorization Error"}
         case MissingParameter():
             return 409, {error.parameter or "__before": ["Missing value"], "__type": "Validation Error"}
+        case SqlFault():
+            # What the text alone is at fault for comes as a message, as of 2.12, and as before it.
+            more = {"message": error.message} if error.is_grammar else {"info": {"orig": [error.message]}}
+            return 409, {"query": [error.message], **more, "__type": "Validation Error"}
         case InvalidParameter() | AlreadyExists() | NotFound():
             parameter = error.parameter or "__before"
             if parameter == "query":

@@ -29,6 +29,7 @@ from thalweg.doors.ckan.dump import page
 from thalweg.doors.ckan.errors import JSON, BadRequest, NoSuchPage, action_of, fault
 from thalweg.doors.ckan.follow import PATH, follow
 from thalweg.doors.ckan.search import Remembered, datastore_search
+from thalweg.doors.ckan.sql import datastore_search_sql
 from thalweg.doors.ckan.transport import JAVASCRIPT, Call, answer, parameters_of
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.services.services import Services
@@ -94,7 +95,7 @@ _READ, _INSERT, _REGISTER, _ADMINISTER = Action.READ, Action.INSERT, Action.REGI
 
 ACTIONS: Final[dict[str, Entry]] = {
     "datastore_search": Entry(datastore_search),
-    "datastore_search_sql": Entry(records.datastore_search_sql),
+    "datastore_search_sql": Entry(datastore_search_sql),
     "datastore_info": Entry(records.datastore_info),
     "datastore_create": Entry(records.datastore_create, _REGISTER, changes=True),
     "datastore_upsert": Entry(records.datastore_upsert, _INSERT, changes=True),

@@ -328,9 +328,4 @@ def _described(table: Table, field: Field, with_schema: bool) -> dict[str, Any]:
     return described
 
 
-def datastore_search_sql(call: Call, services: Services) -> Response:
-    """SQL of users is not answered."""
-    raise fault("query", "SQL is not answered by this server; datastore_search filters, sorts and pages.")
-
-
 Handler = Callable[[Call, Services], Response | Deferred]

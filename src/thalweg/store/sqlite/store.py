@@ -53,6 +53,7 @@ from thalweg.store.sqlite.published_calls import PublishedCalls
 from thalweg.store.sqlite.positions import Positions
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
+from thalweg.store.sqlite.sql.host import SqlPart
 from thalweg.store.sqlite.states import SELECT_STATE
 from thalweg.store.sqlite.stream_catalogue import delete_streams_of
 from thalweg.store.sqlite.streams import StreamCalls
@@ -63,7 +64,7 @@ from thalweg.store.sqlite.writing import Prepared, insert, read_state
 EPOCH = "SELECT value FROM store_meta WHERE key = 'epoch'"
 
 
-class SqliteStore(FeaturePart, TablePart, PackagePart, HookPart, PublishedCalls, StreamCalls):
+class SqliteStore(FeaturePart, TablePart, SqlPart, PackagePart, HookPart, PublishedCalls, StreamCalls):
     """A store in one SQLite file. To be opened by each process for itself, after any fork."""
 
     def __init__(
@@ -83,6 +84,7 @@ class SqliteStore(FeaturePart, TablePart, PackagePart, HookPart, PublishedCalls,
         self._open_tables(self._readers, self._writer, self._maintenance.relieve)
         self._open_packages(self._readers, self._writer, self._table_catalogue, files.database)
         self._open_hooks(self._readers, self._writer)
+        self._open_sql(files.database)
         super().__init__(self._readers, self._writer)
         self._open_published(self._readers, self._writer, self._streams.all_streams)
         self._epoch = str(self._readers.rows(EPOCH)[0][0])
@@ -417,6 +419,7 @@ class SqliteStore(FeaturePart, TablePart, PackagePart, HookPart, PublishedCalls,
             self._maintenance.leave()
         self._writer.close()
         self._maintenance.close()
+        self.close_sql()
         self._readers.close()
 
 

@@ -1,0 +1,1 @@
+"""SQL of users: PostgreSQL's, whatever the store. Parsed and checked here, run by a store."""

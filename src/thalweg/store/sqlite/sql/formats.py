@@ -1,0 +1,343 @@
+"""to_char, to_date and to_timestamp: PostgreSQL's patterns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
+from typing import Final
+
+from thalweg.domain.table_sql import SqlFault
+from thalweg.store.codec.decimal_key import decode_decimal
+from thalweg.store.sqlite.sql.intervals import day_clock, make_clock, make_day, moment
+from thalweg.store.sqlite.sql.numbers import CONTEXT
+
+MAX_FORMAT: Final = 200
+MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+Piece = Callable[[datetime, bool], str]
+
+
+def _number(width: int, value: Callable[[datetime], int]) -> Piece:
+    return lambda moment_, filled: str(value(moment_)).zfill(width) if filled else str(value(moment_))
+
+
+def _name(value: Callable[[datetime], str], style: Callable[[str], str], width: int) -> Piece:
+    return lambda moment_, filled: style(value(moment_)).ljust(width) if filled else style(value(moment_))
+
+
+def _month(value: datetime) -> str:
+    return MONTHS[value.month - 1]
+
+
+def _day(value: datetime) -> str:
+    return DAYS[value.weekday()]
+
+
+def _short(full: Callable[[datetime], str]) -> Callable[[datetime], str]:
+    return lambda value: full(value)[:3]
+
+
+def _hour12(value: datetime) -> int:
+    return value.hour % 12 or 12
+
+
+def _half(texts: tuple[str, str]) -> Piece:
+    return lambda value, filled: texts[value.hour >= 12]
+
+
+_ROMAN: Final = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
+_PIECES: Final[dict[str, Piece]] = {
+    "HH24": _number(2, lambda v: v.hour),
+    "HH12": _number(2, _hour12),
+    "HH": _number(2, _hour12),
+    "MI": _number(2, lambda v: v.minute),
+    "SSSSS": _number(1, lambda v: v.hour * 3600 + v.minute * 60 + v.second),
+    "SSSS": _number(1, lambda v: v.hour * 3600 + v.minute * 60 + v.second),
+    "SS": _number(2, lambda v: v.second),
+    "MS": lambda v, f: f"{v.microsecond // 1000:03d}",
+    "US": lambda v, f: f"{v.microsecond:06d}",
+    "Y,YYY": lambda v, f: f"{v.year // 1000},{v.year % 1000:03d}",
+    "YYYY": _number(4, lambda v: v.year),
+    "YYY": _number(3, lambda v: v.year % 1000),
+    "YY": _number(2, lambda v: v.year % 100),
+    "Y": _number(1, lambda v: v.year % 10),
+    "IYYY": _number(4, lambda v: v.isocalendar()[0]),
+    "IW": _number(2, lambda v: v.isocalendar()[1]),
+    "IDDD": _number(3, lambda v: (v.isocalendar()[1] - 1) * 7 + v.isoweekday()),
+    "ID": _number(1, lambda v: v.isoweekday()),
+    "DDD": _number(3, lambda v: v.timetuple().tm_yday),
+    "DD": _number(2, lambda v: v.day),
+    "D": _number(1, lambda v: v.isoweekday() % 7 + 1),
+    "MM": _number(2, lambda v: v.month),
+    "WW": _number(2, lambda v: (v.timetuple().tm_yday - 1) // 7 + 1),
+    "W": _number(1, lambda v: (v.day - 1) // 7 + 1),
+    "CC": _number(2, lambda v: (v.year + 99) // 100),
+    "Q": _number(1, lambda v: (v.month + 2) // 3),
+    "J": _number(1, lambda v: v.toordinal() + 1_721_425),
+    "RM": lambda v, f: _ROMAN[v.month - 1].ljust(4) if f else _ROMAN[v.month - 1],
+    "MONTH": _name(_month, str.upper, 9),
+    "Month": _name(_month, str, 9),
+    "month": _name(_month, str.lower, 9),
+    "MON": _name(_short(_month), str.upper, 0),
+    "Mon": _name(_short(_month), str, 0),
+    "mon": _name(_short(_month), str.lower, 0),
+    "DAY": _name(_day, str.upper, 9),
+    "Day": _name(_day, str, 9),
+    "day": _name(_day, str.lower, 9),
+    "DY": _name(_short(_day), str.upper, 0),
+    "Dy": _name(_short(_day), str, 0),
+    "dy": _name(_short(_day), str.lower, 0),
+    "AM": _half(("AM", "PM")),
+    "PM": _half(("AM", "PM")),
+    "am": _half(("am", "pm")),
+    "pm": _half(("am", "pm")),
+    "A.M.": _half(("A.M.", "P.M.")),
+    "P.M.": _half(("A.M.", "P.M.")),
+    "a.m.": _half(("a.m.", "p.m.")),
+    "p.m.": _half(("a.m.", "p.m.")),
+}
+_EITHER_CASE: Final = frozenset(
+    "HH24 HH12 HH MI SSSSS SSSS SS MS US Y,YYY YYYY YYY YY Y IYYY IW IDDD ID DDD DD D MM WW W CC Q J".split()
+)
+_REFUSED: Final = (
+    "TZH", "TZM", "TZ", "tz", "OF", "BC", "B.C.", "bc", "AD", "A.D.", "ad", "FF", "TM", "FX", "IYY", "IY", "SP", "rm",
+    "I",
+)  # fmt: skip
+_KEYS: Final = sorted({*_PIECES, *(key.lower() for key in _EITHER_CASE), *_REFUSED}, key=len, reverse=True)
+
+
+@lru_cache(256)
+def _tokens(pattern: str) -> tuple[tuple[str, str, bool], ...]:
+    """(key or empty, text, fill mode) in order."""
+    if len(pattern) > MAX_FORMAT:
+        raise SqlFault(f"a format is longer than {MAX_FORMAT} characters")
+    found: list[tuple[str, str, bool]] = []
+    place = 0
+    filled = True
+    while place < len(pattern):
+        if pattern[place] == '"':
+            end = pattern.find('"', place + 1)
+            end = len(pattern) if end < 0 else end
+            found.append(("", pattern[place + 1 : end], False))
+            place = end + 1
+            continue
+        if pattern[place : place + 2] in ("FM", "fm"):
+            filled = False
+            place += 2
+            continue
+        for key in _KEYS:
+            if pattern.startswith(key, place):
+                if key in _REFUSED:
+                    raise SqlFault(f"the format {key} is not supported")
+                place += len(key)
+                plain = key.upper() if key.upper() in _EITHER_CASE else key
+                suffix = pattern[place : place + 2]
+                if suffix in ("TH", "th"):
+                    place += 2
+                    found.append((plain, suffix, filled))
+                else:
+                    found.append((plain, "", filled))
+                filled = True
+                break
+        else:
+            found.append(("", pattern[place], True))
+            place += 1
+    return tuple(found)
+
+
+def _ordinal(text: str, suffix: str) -> str:
+    last = text[-1:]
+    ending = "th" if text[-2:-1] == "1" else {"1": "st", "2": "nd", "3": "rd"}.get(last, "th")
+    return ending.upper() if suffix == "TH" else ending
+
+
+def instant_char(us: int, pattern: str) -> str:
+    value = moment(us)
+    parts: list[str] = []
+    for key, text, filled in _tokens(pattern):
+        if not key:
+            parts.append(text)
+            continue
+        shown = _PIECES[key](value, filled)
+        parts.append(shown + (_ordinal(shown, text) if text else ""))
+    return "".join(parts)
+
+
+# ------------------------------------------------------------------ reading
+
+
+_WIDTHS: Final = {
+    "HH24": 2, "HH12": 2, "HH": 2, "MI": 2, "SS": 2, "YYYY": 4, "MM": 2, "DD": 2, "MS": 3, "US": 6, "DDD": 3,
+}  # fmt: skip
+
+
+def _read(text: str, pattern: str) -> tuple[str, int, int, float, bool]:
+    """Day, hour, minute and second of a text by a pattern; whether anything of it was a time."""
+    fields: dict[str, int] = {}
+    afternoon: bool | None = None
+    place = 0
+    tokens = _tokens(pattern)
+    for number, (key, literal, _) in enumerate(tokens):
+        if not key:
+            if literal.isalnum():
+                place += len(literal)
+                continue
+            for letter in literal:
+                if letter.isspace():
+                    while text[place : place + 1].isspace():
+                        place += 1
+                elif place < len(text) and not text[place].isalnum():
+                    place += 1
+                while text[place : place + 1].isspace():
+                    place += 1
+            continue
+        while text[place : place + 1].isspace():
+            place += 1
+        if key.upper() in ("MONTH", "MON", "DAY", "DY"):
+            names = MONTHS if key.upper().startswith("MON") else DAYS
+            full = key.upper() in ("MONTH", "DAY")
+            for index, name in enumerate(names, 1):
+                wanted = name if full else name[:3]
+                if text[place : place + len(wanted)].lower() == wanted.lower():
+                    place += len(wanted)
+                    if names is MONTHS:
+                        fields["MM"] = index
+                    break
+            else:
+                raise SqlFault(f'invalid value "{text[place : place + 9][:20]}" for "{key}"')
+            continue
+        if key.upper().replace(".", "") in ("AM", "PM"):
+            match = re.match(r"([AaPp])\.?[Mm]\.?", text[place:])
+            if match is None:
+                raise SqlFault(f'invalid value "{text[place : place + 4]}" for "{key}"')
+            afternoon = match[1] in "Pp"
+            place += match.end()
+            continue
+        if key not in _WIDTHS:
+            raise SqlFault(f"the format {key} is not supported for reading")
+        follows = tokens[number + 1 : number + 2]
+        # A field that a separator follows takes all digits there are.
+        alone = not follows or not follows[0][0]
+        match = re.match(
+            r"[0-9]+" if alone and key not in ("MS", "US") else rf"[0-9]{{1,{_WIDTHS[key]}}}", text[place:]
+        )
+        if match is None:
+            raise SqlFault(f'invalid value "{text[place : place + 4][:20]}" for "{key}"')
+        digits = match[0][:9]
+        place += match.end()
+        if key in ("MS", "US"):
+            fields["US"] = int(digits.ljust(6 if key == "US" else 3, "0")) * (1 if key == "US" else 1000)
+        else:
+            fields[key] = int(digits)
+    year = fields.get("YYYY", 1)
+    if "DDD" in fields:
+        try:
+            day = date.fromordinal(date(year, 1, 1).toordinal() + fields["DDD"] - 1).isoformat()
+        except ValueError:
+            raise SqlFault(f'date/time field value out of range: "{text[:100]}"') from None
+    else:
+        try:
+            day = make_day(year, fields.get("MM", 1), fields.get("DD", 1))
+        except SqlFault:
+            raise SqlFault(f'date/time field value out of range: "{text[:100]}"') from None
+    hour = fields.get("HH24", fields.get("HH12", fields.get("HH", 0)))
+    if afternoon is not None or "HH12" in fields or "HH" in fields:
+        if hour > 12 or ("HH24" not in fields and hour < 1):
+            raise SqlFault(f'hour "{hour}" is invalid for the 12-hour clock')
+        hour = hour % 12 + (12 if afternoon else 0)
+    return day, hour, fields.get("MI", 0), fields.get("SS", 0) + fields.get("US", 0) / 1e6, True
+
+
+def to_day(text: str, pattern: str) -> str:
+    return _read(text, pattern)[0]
+
+
+def to_instant(text: str, pattern: str) -> int:
+    day, hour, minute, second, _ = _read(text, pattern)
+    return day_clock(day, make_clock(hour, minute, second))
+
+
+# ------------------------------------------------------------------ numbers
+
+
+@lru_cache(256)
+def _number_pattern(pattern: str) -> tuple[bool, bool, str, str]:
+    """Fill mode, whether S stands before, what is before the point and what behind it."""
+    if len(pattern) > MAX_FORMAT:
+        raise SqlFault(f"a format is longer than {MAX_FORMAT} characters")
+    filled = not pattern.upper().startswith("FM")
+    rest = (pattern if filled else pattern[2:]).upper().replace("D", ".").replace("G", ",")
+    signed = rest.startswith("S")
+    rest = rest[signed:]
+    if not re.fullmatch(r"[09,]*(?:\.[09]*)?", rest) or not re.search("[09]", rest):
+        raise SqlFault(f'the number format "{pattern[:100]}" is not supported')
+    whole, _, fraction = rest.partition(".")
+    return filled, signed, whole, ("." + fraction if "." in rest else "")
+
+
+def number_char(value: Decimal, pattern: str) -> str:
+    filled, signed, whole, fraction = _number_pattern(pattern)
+    places = len(fraction) - 1 if fraction else 0
+    shown = abs(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP, context=CONTEXT)
+    digits, _, decimals = format(shown, "f").partition(".")
+    negative = value < 0 and bool(shown or fraction)
+    room = len(whole.replace(",", ""))
+    if digits == "0" and room:
+        digits = ""
+    if len(digits) > room:
+        text = "".join("#" if letter in "09" else letter for letter in whole) + ("." + "#" * places if fraction else "")
+        return ("-" if negative else " " if filled else "") + text if not signed else ("-" if negative else "+") + text
+    padded = digits.rjust(room)
+    parts: list[str] = []
+    place = 0
+    started = False
+    zero_from = next((i for i, letter in enumerate(whole.replace(",", "")) if letter == "0"), room)
+    for letter in whole:
+        if letter == ",":
+            parts.append("," if started else " ")
+            continue
+        digit = padded[place]
+        if digit == " " and place >= zero_from:
+            digit = "0"
+        started = started or digit != " "
+        parts.append(digit)
+        place += 1
+    text = "".join(parts)
+    if not started and not places and room:
+        # Of a zero one digit is shown.
+        text = text[:-1] + "0"
+    body = text.lstrip(" ")
+    padding = len(text) - len(body)
+    if fraction:
+        if not filled:
+            kept = decimals
+            least = len(fraction[1:].rstrip("9"))
+            while len(kept) > least and kept.endswith("0"):
+                kept = kept[:-1]
+            decimals = kept
+            if not body and room:
+                body = "0" if not room else body
+        body += "." + decimals
+    sign = "-" if negative else "+" if signed else " "
+    if not filled:
+        return (sign if sign != " " else "") + body
+    return " " * padding + sign + body
+
+
+def numeric_char(value: bytes, pattern: str) -> str:
+    return number_char(decode_decimal(value), pattern)
+
+
+def int_char(value: int, pattern: str) -> str:
+    return number_char(Decimal(value), pattern)
+
+
+def float_char(value: float, pattern: str) -> str:
+    return number_char(Decimal(f"{value:.15g}"), pattern)
