@@ -59,6 +59,8 @@ class Caller:
         role = self.role
         if self.place in ("elsewhere", "other dataset") or (self.place == "group" and not target.within):
             return Role.NOTHING
+        if aim is Aim.SERVER and self.place != "server":
+            return Role.NOTHING
         if self.place in ("dataset", "group") and aim is Aim.WORKSPACE:
             return Role.NOTHING
         if self.token == "workspace":
@@ -236,7 +238,7 @@ def _wrong(
         held = Role.NOTHING
     everybody = world.anonymous
     # A dataset's own visibility does not count where something new is made.
-    effective = max(held, everybody) if public or row.aim is Aim.WORKSPACE else held
+    effective = max(held, everybody) if public or row.aim in (Aim.WORKSPACE, Aim.SERVER) else held
     reads = effective >= Role.VIEWER
     permitted = effective >= NEEDS[action]
     refusal = rows.anonymous if caller is None else 403
@@ -265,7 +267,7 @@ def _wrong(
         ):  # fmt: skip
             return "should give the dataset"
         return ""
-    if reads or row.aim is Aim.WORKSPACE:
+    if reads or row.aim in (Aim.WORKSPACE, Aim.SERVER):
         return "" if answer.status_code == refusal else f"should be {refusal}"
     if rows.hidden:
         shown = [secret for secret in target.secrets if secret in answer.text]

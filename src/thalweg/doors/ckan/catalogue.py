@@ -151,7 +151,10 @@ def package_owner_org_update(call: Call, services: Services) -> Deferred:
     principal = call.request.principal
     package = services.tables.package(required_id(call), principal, Action.REGISTER)
     key = Parameters(call.parameters).required("organization_id")
-    workspace = _owner(Call(call.name, {"owner_org": key}, call.request), services, "")
+    here = workspace_of(services, package.workspace_id)
+    workspace = None
+    if key not in (here.uuid, here.name):
+        workspace = _owner(Call(call.name, {"owner_org": key}, call.request), services, "")
     future = services.packages.save(package, None, None, principal, workspace, call.request.actor("ckan", call.name))
     return Deferred(future, lambda _: answer(call, None))
 

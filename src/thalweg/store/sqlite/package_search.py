@@ -138,12 +138,14 @@ def search_statement(query: PackageQuery, sight: Sight) -> tuple[str, list[Any]]
     """SQL that gives rows of kind, text and number: ``count``; ``page`` with ids; a facet's number, value and count."""
     statement = Statement()
     ranked = [expression for words in query.words if (expression := matching(words))]
-    join, score = "", "0.0"
+    ranks, join, score = "", "", "0.0"
     if ranked and any(field == "score" for field, _ in query.sort):
         statement.values.append(" OR ".join(f"({expression})" for expression in ranked))
-        join = f""" LEFT JOIN (SELECT {_OWNER} AS id, min(rank) AS rank FROM
-            (SELECT rowid, bm25(package_text, {_WEIGHTS}) AS rank FROM package_text WHERE package_text MATCH ?)
-            GROUP BY 1) s ON s.id = e.package_id"""
+        # Apart, as FTS5 ranks only where it alone is asked.
+        ranks = f"""found (at, rank) AS MATERIALIZED (
+            SELECT rowid, bm25(package_text, {_WEIGHTS}) FROM package_text WHERE package_text MATCH ?), """
+        owner = _OWNER.replace("rowid", "at")
+        join = f" LEFT JOIN (SELECT {owner} AS id, min(rank) AS rank FROM found GROUP BY 1) s ON s.id = e.package_id"
         score = "coalesce(-s.rank, 0.0)"
     where = statement.condition(query.where)
     seen = statement.sight(sight, private=query.private, inactive=query.inactive)
@@ -164,7 +166,7 @@ def search_statement(query: PackageQuery, sight: Sight) -> tuple[str, list[Any]]
                 HAVING n >= ? ORDER BY n DESC, value LIMIT ?)"""
         )
         statement.values += [query.facet_least, query.facet_limit]
-    sql = f"""WITH m (id, score) AS MATERIALIZED (
+    sql = f"""WITH {ranks}m (id, score) AS MATERIALIZED (
         SELECT e.package_id, {score} FROM package_entry e{join} WHERE {where} AND {seen})
         {" UNION ALL ".join(parts)}"""
     return sql, statement.values
