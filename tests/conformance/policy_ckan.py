@@ -41,7 +41,8 @@ def make(application: Application, workspace: str, name: str, public: bool) -> T
         "group": group.name, "vocabulary": f"words {package_name}",
     }  # fmt: skip
     secrets = (f"Title {name}", f"resource {name}", f"content{name}")
-    return Target(workspace, "table", table.id, keys, secrets, (("package", made.id),))
+    listed = (package_name, table.uuid, f"alias-{name}")
+    return Target(workspace, "table", table.id, keys, secrets, (("package", made.id),), listed)
 
 
 def absent(workspace: str, name: str) -> Target:
@@ -175,12 +176,12 @@ ROWS = DoorRows(
         get("api_token_list", Aim.LISTING, (403, 404), user_id="nobody"),
         post("api_token_revoke", Aim.LISTING, allowed=(403, 404), token="nonesuch"),
         get("site_read", Aim.LISTING, shows=False),
-        get("organization_list", Aim.LISTING, all_fields="true"),
+        get("organization_list", Aim.LISTING, shows=False, all_fields="true"),
         get("organization_show", Aim.LISTING, (200, 404), id="default"),
-        get("status_show", Aim.LISTING),
-        get("help_show", Aim.LISTING, name="package_list"),
+        get("status_show", Aim.LISTING, shows=False),
+        get("help_show", Aim.LISTING, shows=False, name="package_list"),
         Row("dump", lambda target, number: Sent(f"/datastore/dump/{target.keys['table']}")),
-        Row("version", lambda target, number: Sent("/api/3"), Aim.LISTING),
+        Row("version", lambda target, number: Sent("/api/3"), Aim.LISTING, shows=False),
         Row("other", lambda target, number: Sent("/api/3/action/nope"), Aim.LISTING, (400,)),
     ),
     everywhere=True,

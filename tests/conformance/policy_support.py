@@ -30,6 +30,7 @@ class Target:
     kind, id  what a role is granted on; ``offering``-like further (kind, id) that count for it, too, in ``within``
     keys      texts that requests put in, by any names the door's rows use
     secrets   texts that are in answers only because of this dataset
+    listed    texts by which lists name it, and errors that repeat what was asked for
     """
 
     workspace: str
@@ -38,6 +39,7 @@ class Target:
     keys: Mapping[str, str]
     secrets: tuple[str, ...]
     within: tuple[tuple[str, int], ...] = ()
+    listed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,7 @@ def _wrong(
     refusal = rows.anonymous if caller is None else 403
     if row.aim is Aim.LISTING:
         # Whoever may read nothing at all is refused; else the answer shows exactly what may be read.
-        shown = [secret for secret in target.secrets if secret in answer.text]
+        shown = [secret for secret in (*target.secrets, *target.listed) if secret in answer.text]
         if not reads and shown:
             return f"shows {shown}"
         reads_something = everybody >= Role.VIEWER or (

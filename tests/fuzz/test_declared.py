@@ -134,6 +134,10 @@ def bounds() -> dict[str, object]:
 
 NOT_OF_CLIENTS = {
     "domain.store.MAX_BLOCK_ROWS": "how a read is cut into blocks",
+    "doors.ckan.search.MAX_INLINE_ROWS": "what is read in a thread",
+    "doors.ckan.search.MAX_INLINE_SCAN": "what is read in a thread",
+    "doors.ckan.search.MAX_KEPT": "requests remembered, for speed",
+    "doors.ckan.search.MAX_KEY": "requests remembered, for speed",
     "doors.sos.capabilities.MAX_CACHED_WORKSPACES": "documents kept, for speed",
     "doors.sos.capabilities.MAX_CACHED_DOCUMENTS": "documents kept, for speed",
     "doors.sos.describe.MAX_FEATURES": "how many places a description lists",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from thalweg.cli.load_features import features
+from thalweg.cli.load_table import table
 from thalweg.cli.options import with_settings
 from thalweg.settings import Settings
 
@@ -24,6 +25,7 @@ def load() -> None:
 
 
 load.add_command(features)
+load.add_command(table)
 
 
 @load.command()
@@ -70,7 +72,8 @@ def stations(settings: Settings, sources: tuple[Path, ...], workspace: str, **gi
     Every defect found is counted and told by file and line.
     """
     from thalweg.cli.progress import progress
-    from thalweg.loading.report import ReportFile, details, errors, summary, table
+    from thalweg.loading.report import ReportFile, details, errors, summary
+    from thalweg.loading.report import table as report_table
     from thalweg.loading.sources import plan_files
     from thalweg.loading.stations import load_files
 
@@ -92,7 +95,7 @@ def stations(settings: Settings, sources: tuple[Path, ...], workspace: str, **gi
             for line in details(file):
                 click.echo(line)
         click.echo()
-    for line in table(report):
+    for line in report_table(report):
         click.echo(line)
     for line in summary(report):
         click.echo(line)

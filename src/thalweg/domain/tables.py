@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -264,6 +264,18 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """Records on their way into a table, as its store keeps values: made by ``TableStore.batch_maker``, by column.
+
+    texts  by column, what words are looked for in; None: the same
+    """
+
+    length: int
+    columns: Sequence[Sequence[Any]]
+    texts: Sequence[Sequence[Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
 class RecordChange:
     """An entry of a table's change log.
 
@@ -362,6 +374,29 @@ class TableStore(Protocol):
     ) -> Future[Written]:
         """Write records, all or nothing; values as JSON gives them. A field left out is null when inserted, as it
         was when updated. BadRecord names the one at fault. Cost does not depend on the length of the table."""
+        ...
+
+    def batch_maker(self, table: Table) -> Callable[[Sequence[Sequence[Any]]], Batch]:
+        """What makes a batch of columns of values, one for each field in order, as JSON gives them or as texts. It can
+        be sent to another process. It raises BadRecord with the row at fault, counted from 0."""
+        ...
+
+    def draft(self, table: Table, change: TableChange) -> Future[Table]:
+        """An empty table that nobody sees, of the fields that the change says for a new one, to be loaded by batches
+        and then to be published. One that nothing is written to for an hour is given up. InvalidParameter."""
+        ...
+
+    def load_batch(self, table: Table, batch: Batch, *, by: Actor | str = "") -> Future[int]:
+        """Add records to a table or a draft; how many. Each batch is all or nothing. NotFound; BadRecord."""
+        ...
+
+    def publish_draft(self, table: Table, draft: Table, change: TableChange, *, by: Actor | str = "") -> Future[Table]:
+        """Have a draft's records take the place of all that a resource's table has, in one transaction, with the key
+        and the indexes that the change says (None: none). NotFound; InvalidParameter; BadRecord ``constraints``."""
+        ...
+
+    def discard_draft(self, draft: Table) -> Future[None]:
+        """Give a draft up; its room is given back in steps."""
         ...
 
     def load_records(self, table: Table, rows: Iterable[Sequence[Any]], *, by: Actor | str = "") -> int:

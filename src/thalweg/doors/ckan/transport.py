@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -105,6 +106,9 @@ def _number(text: str) -> Decimal | int:
     return number if -(1 << 63) <= number < 1 << 63 else Decimal(text)
 
 
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
 def _constant(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
 
@@ -112,9 +116,15 @@ def _constant(text: str) -> None:
 def exact_json(text: str) -> Any:
     """A JSON value whose numbers are what was written: fractions as Decimal. Raises ValueError."""
     try:
-        return json.loads(text, parse_float=Decimal, parse_int=_number, parse_constant=_constant)
+        found = json.loads(text, parse_float=Decimal, parse_int=_number, parse_constant=_constant)
+        if _SURROGATE.search(text):
+            # Halves that are no pair make no text, neither in a record nor in an answer.
+            json.dumps(found, ensure_ascii=False, default=str).encode()
+        return found
     except RecursionError:
         raise ValueError("nested too deep") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair is no character") from None
     except InvalidOperation:
         raise ValueError("a number is out of range") from None
 

@@ -23,6 +23,7 @@ from thalweg.store.sqlite.lease import Lease
 from thalweg.store.sqlite.repeated import RepeatedLog
 from thalweg.store.sqlite.sealing import ALL_TRACKS, DUE_ROWS, DUE_TRACKS, IDLE_ROWS, IDLE_US, seal_step
 from thalweg.store.sqlite.states import unpack_series
+from thalweg.store.sqlite.table_drafts import LEFT, LEFT_AFTER_US, discard
 from thalweg.store.sqlite.table_shape import REMOVALS as TABLE_REMOVALS
 from thalweg.store.sqlite.table_shape import removal_step as table_removal_step
 from thalweg.store.sqlite.writer import Transaction, Writer
@@ -147,7 +148,9 @@ class Maintenance:
             partial(table_removal_step, part=part, table_id=table_id)
             for part, table_id in self._readers.rows(TABLE_REMOVALS)
         ]
-        return [*layers, *tables]
+        left_us = time.time_ns() // 1000 - LEFT_AFTER_US
+        drafts = [partial(discard, part=part) for (part,) in self._readers.rows(LEFT, (left_us,))]
+        return [*layers, *tables, *drafts]
 
     def _remove(self, removals: list[_Removal], stop_s: float) -> None:
         for step in removals:

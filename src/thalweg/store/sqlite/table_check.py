@@ -20,7 +20,7 @@ from thalweg.store.sqlite.table_shape import records_of, texts_of
 STEP: Final = 5_000
 STRAYS: Final = """
     SELECT DISTINCT table_id FROM {table} WHERE table_id NOT IN (SELECT id FROM package_resource)
-        AND table_id NOT IN (SELECT table_id FROM table_removal)"""
+        AND table_id NOT IN (SELECT table_id FROM table_removal) AND table_id NOT IN (SELECT -part FROM table_draft)"""
 _WORD_INDEXES: Final = """
     SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%USING fts5%' AND sql NOT LIKE '%fts5vocab%'"""
 _STORED: Final = {

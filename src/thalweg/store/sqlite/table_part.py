@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from thalweg.domain.access import Actor, actor
 from thalweg.domain.errors import NotFound, ThalwegError
-from thalweg.domain.table_values import BadValue
 from thalweg.domain.tables import (
     EVERYTHING,
     BadRecord,
+    Batch,
     Condition,
     Method,
     Package,
@@ -27,15 +27,16 @@ from thalweg.domain.tables import (
     TableQuery,
     Written,
 )
-from thalweg.store.sqlite import table_entities, table_log, table_shape
+from thalweg.store.sqlite import table_drafts, table_entities, table_log, table_shape
 from thalweg.store.sqlite.audit import differences, record
 from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.entity_writes import drop_grants_on
 from thalweg.store.sqlite.package_index import forget_package
+from thalweg.store.sqlite.table_batches import batch_maker
 from thalweg.store.sqlite.table_entities import TableCatalogue, package_in, store_table, table_in
 from thalweg.store.sqlite.table_plan import plan
 from thalweg.store.sqlite.table_reading import TableReader
-from thalweg.store.sqlite.table_writing import DryRunDone, Form, Prepared, delete_step, prepare, write
+from thalweg.store.sqlite.table_writing import DryRunDone, Form, Prepared, delete_step, prepare, write, write_batch
 from thalweg.store.sqlite.writer import Transaction, Writer
 
 _log = logging.getLogger(__name__)
@@ -220,43 +221,61 @@ class TablePart:
         now = active_in(tx, table)
         return now, prepare(Form(now), prepared.method, records)
 
-    def load_records(self, table: Table, rows: Iterable[Sequence[Any]], *, by: Actor | str = "") -> int:
+    # -------------------------------------------------------------- loading
+
+    def batch_maker(self, table: Table) -> Callable[[Sequence[Sequence[Any]]], Batch]:
+        return batch_maker(table.fields)
+
+    def draft(self, table: Table, change: TableChange) -> Future[Table]:
+        return self._table_writer.submit(lambda tx: table_drafts.make_draft(tx, table_in(tx, table.id), change))
+
+    def load_batch(self, table: Table, batch: Batch, *, by: Actor | str = "") -> Future[int]:
         form = self._form(table)
-        loaders = form.loaders
         who = actor(by).name
-        total = 0
-        waiting: Future[Written] | None = None
+
+        def work(tx: Transaction) -> int:
+            if table.id < 0:
+                table_drafts.touch(tx, table)
+                return write_batch(tx, table, form, batch, who)
+            now = active_in(tx, table)
+            if now.part != table.part or now.fields != table.fields:
+                raise NotFound("resource_id", "The table was changed while it was loaded.")
+            return write_batch(tx, now, form, batch, who)
+
+        return self._table_writer.submit(work)
+
+    def publish_draft(self, table: Table, draft: Table, change: TableChange, *, by: Actor | str = "") -> Future[Table]:
+        def work(tx: Transaction) -> Table:
+            made = table_drafts.publish(tx, table.id, draft, change, actor(by).name)
+            count = table_log.State.of(tx, made.id).count
+            names = ", ".join(field.name for field in made.fields)
+            record(tx, by, "load table", made.uuid, f"{names}; {count:,} records", made.workspace_id)
+            return made
+
+        return self._table_writer.submit(work)
+
+    def discard_draft(self, draft: Table) -> Future[None]:
+        def work(tx: Transaction) -> None:
+            table_drafts.discard(tx, draft.part)
+
+        return self._table_writer.submit(work, frees_space=True)
+
+    def load_records(self, table: Table, rows: Iterable[Sequence[Any]], *, by: Actor | str = "") -> int:
+        make = self.batch_maker(table)
+        total = done = 0
+        waiting: Future[int] | None = None
         source = iter(rows)
-
-        def step(batch: list[list[Any]]) -> Callable[[Transaction], Written]:
-            def work(tx: Transaction) -> Written:
-                now = active_in(tx, table)
-                if now.part != table.part or now.fields != table.fields:
-                    raise NotFound("resource_id", "The table was changed while it was loaded.")
-                return write(tx, now, Prepared(form, Method.INSERT, batch, [None] * len(batch)), who)
-
-            return work
-
         while True:
             # While a step is written the next one is read.
-            batch: list[list[Any]] = []
-            for row in islice(source, LOAD_STEP):
-                if len(row) != len(loaders):
-                    raise BadRecord(
-                        "records", f"The row has {len(row)} values for {len(loaders)} fields.", total + len(batch)
-                    )
-                try:
-                    batch.append([load(value) for load, value in zip(loaders, row, strict=True)])
-                except BadValue as error:
-                    raise BadRecord("records", str(error), total + len(batch)) from None
+            taken = list(islice(source, LOAD_STEP))
+            batch = _batch_of(make, taken, len(table.fields), total) if taken else None
             if waiting is not None:
-                waiting.result()
-                waiting = None
+                done += waiting.result()
                 self._table_relieve()
-            if not batch:
-                return total
-            waiting = self._table_writer.submit(step(batch))
-            total += len(batch)
+            if batch is None:
+                return done
+            waiting = self.load_batch(table, batch, by=by)
+            total += len(taken)
 
     def delete_records(
         self, table: Table, where: Condition, *, by: Actor | str = "", keep: int = 0
@@ -343,6 +362,21 @@ def active_in(tx: Transaction, table: Table) -> Table:
     if not now.active:
         raise table_entities.no_table(table.uuid)
     return now
+
+
+def _batch_of(
+    make: Callable[[Sequence[Sequence[Any]]], Batch], rows: list[Sequence[Any]], width: int, before: int
+) -> Batch:
+    """Rows as a batch; BadRecord counts on from the rows before."""
+    for index, row in enumerate(rows):
+        if len(row) != width:
+            raise BadRecord("records", f"The row has {len(row)} values for {width} fields.", before + index)
+    if not width:
+        raise BadRecord("records", "A table without fields is not loaded.", before)
+    try:
+        return make(list(zip(*rows, strict=True)))
+    except BadRecord as error:
+        raise BadRecord("records", error.message, before + (error.row or 0)) from None
 
 
 def _undone(future: Future[Written]) -> Future[Written]:

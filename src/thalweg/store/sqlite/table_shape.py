@@ -60,7 +60,7 @@ def new_part(tx: Transaction, table: Table) -> Table:
     tx.rows(f"CREATE TABLE {records_of(part)} (id INTEGER PRIMARY KEY{columns}) STRICT")
     table = replace(table, part=part)
     _make_texts(tx, table)
-    _make_indexes(tx, table)
+    make_indexes(tx, table)
     return table
 
 
@@ -73,7 +73,7 @@ def _make_texts(tx: Transaction, table: Table) -> None:
     )
 
 
-def _make_indexes(tx: Transaction, table: Table) -> None:
+def make_indexes(tx: Transaction, table: Table) -> None:
     numbers = {field.name: field.number for field in table.fields}
     records = records_of(table.part)
 
@@ -136,7 +136,7 @@ def alter(tx: Transaction, table: Table, change: TableChange) -> Table:
     indexes = change.indexes
     if indexes is None:
         indexes = tuple(index for index in table.indexes if names.issuperset(index))
-    _check_indexes(names, key, indexes)
+    check_indexes(names, key, indexes)
     room = table.text_columns
     if next_field - 1 > room or not room:
         # SQLite has 2,000 columns to a table. Room for as many fields again spares indexing all anew with each new one.
@@ -148,7 +148,7 @@ def alter(tx: Transaction, table: Table, change: TableChange) -> Table:
         modified_us=tx.now_us,
     )  # fmt: skip
     if change.aliases is not None:
-        changed = replace(changed, aliases=_set_aliases(tx, table, change.aliases))
+        changed = replace(changed, aliases=set_aliases(tx, table, change.aliases))
     if not table.active:
         tx.rows(PUT_STATE, (table.id,))
         changed = new_part(tx, changed)
@@ -164,7 +164,7 @@ def alter(tx: Transaction, table: Table, change: TableChange) -> Table:
             _fill_texts(tx, changed)
         if (key, indexes) != (table.key, table.indexes):
             _drop_indexes(tx, table.part)
-            _make_indexes(tx, changed)
+            make_indexes(tx, changed)
     return store_table(tx, changed)
 
 
@@ -254,7 +254,7 @@ def is_name(name: str) -> bool:
     )
 
 
-def _check_indexes(names: set[str], key: tuple[str, ...], indexes: tuple[tuple[str, ...], ...]) -> None:
+def check_indexes(names: set[str], key: tuple[str, ...], indexes: tuple[tuple[str, ...], ...]) -> None:
     for parameter, index in [("primary_key", key), *(("index", index) for index in indexes)]:
         if parameter == "index" and not index:
             raise InvalidParameter("index", "An index has at least one field.")
@@ -267,7 +267,7 @@ def _check_indexes(names: set[str], key: tuple[str, ...], indexes: tuple[tuple[s
         raise InvalidParameter("index", f"A table has at most {MAX_INDEXES} indexes.")
 
 
-def _set_aliases(tx: Transaction, table: Table, aliases: tuple[str, ...]) -> tuple[str, ...]:
+def set_aliases(tx: Transaction, table: Table, aliases: tuple[str, ...]) -> tuple[str, ...]:
     if len(aliases) > MAX_ALIASES:
         raise InvalidParameter("alias", f"A table has at most {MAX_ALIASES} aliases.")
     tx.rows(DROP_ALIASES, (table.id,))

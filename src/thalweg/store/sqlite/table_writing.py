@@ -10,7 +10,7 @@ import apsw
 
 from thalweg.domain.errors import ThalwegError
 from thalweg.domain.table_values import BadValue, FieldType, coerce, plain_json
-from thalweg.domain.tables import ROW_ID, BadRecord, Field, Method, Table, Written
+from thalweg.domain.tables import ROW_ID, BadRecord, Batch, Field, Method, Table, Written
 from thalweg.store.sqlite.connection import Row
 from thalweg.store.sqlite.table_cells import decode_rows, decoder, loader, texter, texts_of_rows
 from thalweg.store.sqlite.table_log import State, append_log, count_in, count_out, pack
@@ -209,6 +209,28 @@ def _insert(
     count_in(tx, form.table.id, first, last)
     append_log(tx, form.table.id, state, "insert", first, last, by)
     return tuple(range(first, last + 1))
+
+
+def write_batch(tx: Transaction, table: Table, form: Form, batch: Batch, by: str) -> int:
+    """Add the records of a batch to a table or draft as it is now; how many. Raises BadRecord."""
+    if not batch.length:
+        return 0
+    state = State.of(tx, table.id)
+    first = state.next_id
+    last = first + batch.length - 1
+    numbered = zip(range(first, last + 1), *batch.columns, strict=True)
+    if form.key:
+        _insert_keyed(tx, form, list(numbered), 0)
+    else:
+        tx.many(form.insert, numbered)
+    texts = [column if text is None else text for column, text in zip(batch.columns, batch.texts, strict=True)]
+    tx.many(form.insert_text, zip(range(first, last + 1), *texts, strict=True))
+    state.next_id = last + 1
+    state.count += batch.length
+    count_in(tx, table.id, first, last)
+    append_log(tx, table.id, state, "insert", first, last, by)
+    state.store(tx, table.id)
+    return batch.length
 
 
 def _insert_keyed(tx: Transaction, form: Form, numbered: list[tuple[Any, ...]], index: int) -> None:

@@ -1,7 +1,7 @@
 -- Packages, their resources, and the records of tables.
 --
 -- Kinds of tables:
---   reference             package package_resource table_alias table_part table_removal
+--   reference             package package_resource table_alias table_part table_removal table_draft
 --   distributed by table  table_state table_block table_change   key: table_id, in every primary key
 --   one set per table     made and dropped with it, P its part (see table_shape.py):
 --     record_P            records: id, a column per field (fN, N the field's number)
@@ -85,3 +85,10 @@ CREATE TABLE table_removal (
     table_id INTEGER NOT NULL,
     PRIMARY KEY (part, table_id)
 ) STRICT, WITHOUT ROWID;
+
+-- Parts that are loaded, and that nobody sees before they take a table's place. Their rows of table_state, table_block
+-- and table_change have the number of the part, negative. at_us: when it was written to last.
+CREATE TABLE table_draft (
+    part  INTEGER PRIMARY KEY,
+    at_us INTEGER NOT NULL
+) STRICT;

@@ -1,0 +1,86 @@
+"""What a file of records is, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from thalweg.domain.table_values import FieldType
+from thalweg.domain.tables import MAX_FIELD_NAME, MAX_FIELDS
+
+BLOCK_ROWS: Final = 10_000
+"""Rows that are converted and stored together."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What the caller says of a file; empty or None: to be found out.
+
+    sheet  of a workbook, by name
+    header whether the first row is names
+    """
+
+    format: str = ""
+    encoding: str = ""
+    delimiter: str = ""
+    header: bool | None = None
+    sheet: str = ""
+
+
+@dataclass(slots=True)
+class Shape:
+    """What was found out about a file before its rows are read.
+
+    names  of the fields, fit for a table
+    types  known from the file itself, by place; None: to be guessed from the values
+    texts  whether all values are texts, whose form says what they are
+    """
+
+    format: str
+    names: list[str]
+    types: list[tuple[FieldType, bool] | None]
+    texts: bool = False
+    encoding: str = ""
+    delimiter: str = ""
+    header: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+class Source(Protocol):
+    """A file that can be read from the start any number of times.
+
+    raises  InvalidRequest for what cannot be read, TooLarge
+    """
+
+    shape: Shape
+
+    def blocks(self) -> Iterator[tuple[list[Sequence[Any]], int]]:
+        """Columns of at most BLOCK_ROWS rows each, and the bytes of the file read until then."""
+        ...
+
+    def place(self, row: int) -> str:
+        """Where a row is, counted from 0: ``line 12``."""
+        ...
+
+
+def field_names(given: Sequence[object], notes: list[str]) -> list[str]:
+    """Names fit for a table: every one has a name of its own, of at most 63 bytes, without quotes and control
+    characters, that does not begin with an underscore. What is changed is noted."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for place, raw in enumerate(given[: MAX_FIELDS + 1], 1):
+        text = "" if raw is None else str(raw)
+        name = "".join(letter for letter in text if letter != '"' and letter.isprintable())
+        name = name.strip().lstrip("_").strip() or f"column_{place}"
+        name = name.encode("utf-8", "replace")[:MAX_FIELD_NAME].decode("utf-8", "ignore").strip()
+        base, number = name, 2
+        while name in taken:
+            end = f"_{number}"
+            name = base.encode()[: MAX_FIELD_NAME - len(end)].decode("utf-8", "ignore").strip() + end
+            number += 1
+        taken.add(name)
+        if name != text:
+            notes.append(f"column {place} {text[:100]!r} is called {name!r}")
+        names.append(name)
+    return names

@@ -1,0 +1,94 @@
+"""What is tried on the CKAN door."""
+
+from __future__ import annotations
+
+from tests.conformance.policy_ckan import get, post
+from tests.conformance.policy_support import Aim, Row, Sent, Target
+from tests.fuzz.support import DoorFuzz
+
+FORM = "application/x-www-form-urlencoded"
+_ANYTHING = "conformance/test_ckan_hostile.py::test_anything_is_answered_and_changes_nothing_for_nobody"
+_ADMINISTRATOR = "conformance/test_ckan_hostile.py::test_administrator_can_send_anything_and_the_store_stays_whole"
+
+
+def _form(action: str, text: str) -> Row:
+    def send(target: Target, number: int) -> Sent:
+        filled = text
+        for name, value in target.keys.items():
+            filled = filled.replace(f"(({name}))", value)
+        return Sent(f"/api/action/{action}", method="POST", body=filled.encode(), content_type=FORM)
+
+    return Row(action, send)
+
+
+DOOR = DoorFuzz(
+    "ckan",
+    seeds=(
+        get("datastore_search", resource_id="{table}", filters='{{"n": [1, 2], "word": {{"gte": "a", "lt": "z"}}}}',
+            q="content:* & !x", plain="false", language="english", distinct="true", fields="n,word", sort="n desc, word",
+            limit="10", offset="3", include_total="true", records_format="csv", full_text="a", include_next_page="1"),
+        get("datastore_search", resource_id="{table}", q='{{"word": "content"}}', records_format="lists",
+            total_estimation_threshold="1000", callback="x"),
+        _form("datastore_search", "resource_id=((table))&filters=%7B%22%24or%22%3A%5B%7B%22n%22%3A1%7D%5D%7D&limit=3"),
+        post("datastore_search", resource_id="{table}", filters={"$and": [{"n": {"gt": 0}}, {"$or": [{"word": "x"}]}]}),
+        post("datastore_create", Aim.WORKSPACE, resource={"package_id": "{package}", "name": "made"}, primary_key="n",
+             fields=[{"id": "n", "type": "int4", "info": {"label": "N"}}, {"id": "t", "type": "timestamptz"},
+                     {"id": "a", "type": "text[]"}, {"id": "j", "type": "json"}, {"id": "x", "type": "numeric"}],
+             records=[{"n": 1, "t": "2020-01-01T00:00:00+01:00", "a": ["x"], "j": {"k": [1]}, "x": 1.5}],
+             aliases="made-{number}", indexes=["n", "t"]),
+        post("datastore_upsert", resource_id="{table}", method="upsert", dry_run=True, include_records=True,
+             records=[{"_id": 1, "n": 7}]),
+        post("package_create", Aim.WORKSPACE, name="made-{number}", title="T", owner_org="default", private=True,
+             tags=[{"name": "t"}], extras=[{"key": "k", "value": "v"}], notes="n",
+             resources=[{"name": "r", "url": "http://example.org/r"}]),
+        Row("dump", lambda target, number: Sent(
+            f"/datastore/dump/{target.keys['table']}",
+            {"format": "xml", "bom": "true", "limit": "5", "offset": "1", "filters": '{"n": 1}', "sort": "n desc"},
+        )),
+    ),
+    words=(
+        "resource_id", "id", "filters", "q", "full_text", "plain", "language", "distinct", "limit", "offset", "fields", "sort",
+        "include_total", "records_format", "objects", "lists", "csv", "tsv", "include_next_page", "total_estimation_threshold",
+        "records", "method", "insert", "update", "upsert", "force", "dry_run", "include_records", "primary_key", "indexes", "aliases",
+        "delete_fields", "triggers", "resource", "package_id", "owner_org", "private", "tags", "extras", "resources", "callback", "bom",
+        "format", "_id", "_table_metadata", "_full_text", "$and", "$or", "gt", "gte", "lt", "lte", "eq", "in", "rank", "int4", "int8",
+        "numeric", "float8", "timestamp", "timestamptz", "text[]", "_text", "json", "bool", "date", "time", "desc", "asc nulls last",
+        "a & (b | !c)", "a:*", "<->", "1e400", "NaN", "2020-01-01T00:00:00.000", "record_1", "sqlite_schema", "SELECT", "true",
+    ),
+    parsers={
+        **dict.fromkeys(
+            (
+                "thalweg.doors.ckan.catalogue", "thalweg.doors.ckan.dump", "thalweg.doors.ckan.filters", "thalweg.doors.ckan.handle",
+                "thalweg.doors.ckan.reading", "thalweg.doors.ckan.search", "thalweg.doors.ckan.transport",
+            ),
+            _ANYTHING,
+        ),
+        "thalweg.doors.ckan.records": _ADMINISTRATOR,
+        **dict.fromkeys(
+            (
+                "thalweg.loading.tables.json_rows", "thalweg.loading.tables.reading", "thalweg.loading.tables.opening",
+                "thalweg.loading.tables.text", "thalweg.loading.tables.guess",
+            ),
+            "property/test_table_files.py::test_changed_files_are_read_or_refused",
+        ),
+        "thalweg.domain.table_values": "property/test_table_batches.py::test_anything_is_converted_as_cell_by_cell",
+    },
+    traps={
+        "doors/ckan/transport.py: JSON": "bodies, bounded by their size; RecursionError and long numbers caught",
+        "doors/ckan/dump.py: JSON": "cells that this store has written",
+        "domain/table_values.py: JSON": "arrays of a record: orjson refuses more than 1,024 levels",
+        "loading/tables/json_rows.py: JSON": "bounded by the size of document or line; RecursionError and long numbers caught",
+        "loading/tables/sheet.py: archive": "sizes of a workbook's parts, added up before it is read",
+        "store/sqlite/table_entities.py: JSON": "documents that this store has written",
+        "store/sqlite/table_log.py: JSON": "lines of the change log that this store has written",
+    },
+    attacks={
+        "41": "conformance/test_ckan_attacks.py::test_sql_in_parameters_is_no_sql",
+        "42": "conformance/test_ckan_attacks.py::test_numbers_out_of_bounds_are_named",
+        "43": "conformance/test_ckan_attacks.py::test_odd_json_is_an_error_of_ckans",
+        "44": "conformance/test_ckan_attacks.py::test_fields_beyond_measure_and_names_that_end_statements",
+        "45": "conformance/test_ckan_attacks.py::test_lines_of_a_head_cannot_be_made",
+        "46": "conformance/test_ckan_attacks.py::test_names_of_actions_are_those_of_a_table",
+        "47": "conformance/test_ckan_attacks.py::test_force_does_nothing_for_nobody",
+    },
+)  # fmt: skip
