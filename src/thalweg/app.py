@@ -176,7 +176,7 @@ def all_doors(settings: Settings) -> list[Door[Any]]:
 def load_command(settings: Settings, path: Path, table: Table) -> list[str]:
     """The command that loads a file into a resource's table."""
     program = [sys.executable, "-m", "thalweg", "load", "table"]
-    return [*program, str(path), "--resource", table.uuid, "--store", settings.store]
+    return [*program, str(path), "--resource", table.uuid, "--store", settings.store, "--json"]
 
 
 def open_store(url: str, *, create: bool = True, settings: Settings | None = None) -> Store:

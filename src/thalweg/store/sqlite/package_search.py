@@ -24,7 +24,10 @@ from thalweg.domain.packages import (
 
 MAX_PARTS: Final = 300
 """Parts of a condition; SQLite nests expressions 1,000 deep."""
-_OWNER: Final = "CASE WHEN rowid > 0 THEN rowid ELSE (SELECT package_id FROM package_resource WHERE id = -rowid) END"
+_OWNER: Final = """CASE WHEN {row} > 0 THEN {row}
+    ELSE coalesce((SELECT package_id FROM package_resource WHERE id = -{row}), 0) END"""
+"""The package that a row of words is of."""
+_TEXT_OWNER: Final = _OWNER.format(row="package_text.rowid")
 _TERM: Final = "e.package_id IN (SELECT package_id FROM package_term WHERE field = ? AND value {how})"
 _WEIGHTS: Final = "4.0, 4.0, 2.0, 1.0, 1.0"
 _OF_ENTRY: Final = {
@@ -81,10 +84,10 @@ class Statement:
                 if not expression:
                     return "1"
                 self.values.append(expression)
-                return f"e.package_id IN (SELECT {_OWNER} FROM package_text WHERE package_text MATCH ?)"
+                return f"e.package_id IN (SELECT {_TEXT_OWNER} FROM package_text WHERE package_text MATCH ?)"
             case Pattern(text, ""):
                 self.values.append(_glob(text.lower()))
-                owner = _OWNER.replace("rowid", "doc")
+                owner = _OWNER.format(row="package_word.doc")
                 return f"e.package_id IN (SELECT {owner} FROM package_word WHERE term GLOB ?)"
             case Pattern(text, field):
                 return self._compared(field, "GLOB ?", _glob(text))
@@ -144,7 +147,7 @@ def search_statement(query: PackageQuery, sight: Sight) -> tuple[str, list[Any]]
         # Apart, as FTS5 ranks only where it alone is asked.
         ranks = f"""found (at, rank) AS MATERIALIZED (
             SELECT rowid, bm25(package_text, {_WEIGHTS}) FROM package_text WHERE package_text MATCH ?), """
-        owner = _OWNER.replace("rowid", "at")
+        owner = _OWNER.format(row="found.at")
         join = f" LEFT JOIN (SELECT {owner} AS id, min(rank) AS rank FROM found GROUP BY 1) s ON s.id = e.package_id"
         score = "coalesce(-s.rank, 0.0)"
     where = statement.condition(query.where)
