@@ -64,7 +64,10 @@ def test_update_replaces_and_patch_keeps(site: Site) -> None:
     assert (patched["title"], patched["notes"], patched["maintainer"]) == ("T", "M", "X")
     assert [r["id"] for r in patched["resources"]] == [first["id"], second["id"]]
     updated = site.act(
-        "package_update", id=made["id"], name="changed", resources=[{"url": "http://example.org/0"}, {**first, "name": "F"}]
+        "package_update",
+        id=made["id"],
+        name="changed",
+        resources=[{"url": "http://example.org/0"}, {**first, "name": "F"}],
     )
     assert (updated["title"], updated["notes"], updated["extras"]) == ("changed", None, [])
     assert [r["url"] for r in updated["resources"]] == ["http://example.org/0", "http://example.org/1"]
@@ -212,7 +215,9 @@ def test_a_package_that_moves_leaves_the_roles_held_for_it(site: Site) -> None:
     site.act("package_create", name="mover", owner_org="from-here", private=True)
     package = site.store.package("mover")
     token = token_of(site, "max")
-    site.application.services.access.grant("max", Scope(package.workspace_id, "package", package.id), Role.NETWORK_MANAGER)
+    site.application.services.access.grant(
+        "max", Scope(package.workspace_id, "package", package.id), Role.NETWORK_MANAGER
+    )
     site.act("package_patch", token=token, id="mover", title="Mine")
     site.act("package_owner_org_update", 403, token=token, id="mover", organization_id="to-there")
     site.act("package_patch", id="mover", owner_org="to-there")
@@ -224,7 +229,9 @@ def test_a_package_that_moves_leaves_the_roles_held_for_it(site: Site) -> None:
 
 
 def test_groups_hold_packages_of_any_organization(site: Site) -> None:
-    made = site.act("group_create", name="water", title="Water", description="All of it", extras=[{"key": "a", "value": "b"}])
+    made = site.act(
+        "group_create", name="water", title="Water", description="All of it", extras=[{"key": "a", "value": "b"}]
+    )
     assert made["users"] == [{"id": "root", "name": "root", "capacity": "admin", "state": "active"}]
     site.act("package_create", name="wet", groups=[{"id": made["id"]}])
     site.act("package_create", name="hidden-wet", private=True, groups=[{"name": "water"}])
@@ -233,7 +240,10 @@ def test_groups_hold_packages_of_any_organization(site: Site) -> None:
     assert [(g["name"], g["package_count"]) for g in listed if g["name"] == "water"] == [("water", 1)]
     assert site.act("group_list", groups="water") == ["water"]
     assert [p["name"] for p in site.act("group_package_show", id="water", token="")] == ["wet"]
-    assert [p["name"] for p in site.act("group_show", id="water", include_datasets=True)["packages"]] == ["hidden-wet", "wet"]
+    assert [p["name"] for p in site.act("group_show", id="water", include_datasets=True)["packages"]] == [
+        "hidden-wet",
+        "wet",
+    ]
     assert site.act("group_patch", id="water", title="W")["extras"] == [{"key": "a", "value": "b"}]
     site.act("group_update", id="water", title="V", description="d")
     site.act("package_patch", id="wet", title="Still in it")

@@ -229,10 +229,12 @@ def resource_patch(call: Call, services: Services) -> Deferred:
     before = resource_document(table, services.tables.package_of(table), call.site)
     if has_upload(call):
         # They were of the file before.
-        before |= {"mimetype": None, "format": ""}
+        before |= {"mimetype": None, "format": "", "hash": "", "size": None}
         old = file_of(table)
         if old is not None and old.name == table.name:
             before["name"] = None
+    elif table.url_type == "upload" and call.parameters.get("clear_upload"):
+        before |= {"mimetype": None, "hash": "", "size": None}
     return _change(call, services, before)
 
 
