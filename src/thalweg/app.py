@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from thalweg.settings import Settings
 
 if TYPE_CHECKING:
     from thalweg.domain.store import Finding, Store
+    from thalweg.domain.tables import Table
     from thalweg.doors.door import Door
     from thalweg.server.asgi import Asgi
     from thalweg.server.contract import Direct
@@ -30,6 +32,7 @@ class Application:
         from thalweg.services.hooks import HookWork
         from thalweg.services.services import Services
         from thalweg.services.stream_work import StreamWork
+        from thalweg.services.table_jobs import JobRunner
 
         self.settings = settings
         self.store = store
@@ -41,7 +44,13 @@ class Application:
             grace_us=round(settings.stream_grace_s * 1_000_000),
         )
         self.hook_work = HookWork(store, self.services.tables, settings.webhook_targets)
-        self._closers: list[Callable[[], None]] = [self.stream_work.close, self.hook_work.close, tries.close]
+        self.job_runner = JobRunner(store, partial(load_command, settings))
+        self._closers: list[Callable[[], None]] = [
+            self.job_runner.close,
+            self.stream_work.close,
+            self.hook_work.close,
+            tries.close,
+        ]
         self._signs_in_evenly = False
 
     @cached_property
@@ -101,6 +110,8 @@ class Application:
         warm_up()
         self.stream_work.start()
         self.hook_work.start()
+        if self.settings.ckan_load_uploads:
+            self.job_runner.start()
 
     def maintain(self) -> None:
         """One round of the store's background work."""
@@ -170,6 +181,12 @@ def all_doors(settings: Settings) -> list[Door[Any]]:
 
     makers = (sos.make_door, ckan.make_door, wfs.make_door, features.make_door, ldes.make_door)
     return [make_door(settings) for make_door in makers]
+
+
+def load_command(settings: Settings, path: Path, table: Table) -> list[str]:
+    """The command that loads a file into a resource's table."""
+    program = [sys.executable, "-m", "thalweg", "load", "table"]
+    return [*program, str(path), "--resource", table.uuid, "--store", settings.store, "--json"]
 
 
 def open_store(url: str, *, create: bool = True, settings: Settings | None = None) -> Store:

@@ -7,12 +7,14 @@ it says nothing else.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import orjson
 from tests.conformance.policy_support import Aim, DoorRows, Row, Sent, Target
 
 from thalweg.app import Application
+from thalweg.domain.packages import FILE_KEY, Group, Vocabulary
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, Package, Table, TableChange
 
@@ -27,7 +29,17 @@ def make(application: Application, workspace: str, name: str, public: bool) -> T
     fields = (Field("n", FieldType.INT4), Field("word", FieldType.TEXT))
     change = TableChange(fields, aliases=(f"alias-{name}",))
     table = store.alter_table(new, change, [{"n": 1, "word": f"content{name}"}]).result(30).table
-    keys = {"package": package_name, "table": table.uuid, "alias": f"alias-{name}"}
+    incoming = store.receive_file()
+    incoming.write(b"content\n")
+    file = incoming.keep(f"content{name}.csv", "text/csv")
+    store.put_resource(replace(table, document={FILE_KEY: file.document()})).result(30)
+    group = store.put_group(Group(0, "", f"group-{package_name}")).result(30)
+    store.set_membership(group.id, made.id, True).result(30)
+    store.put_vocabulary(Vocabulary(0, "", f"words {package_name}", ("first", "second"))).result(30)
+    keys = {
+        "package": package_name, "table": table.uuid, "alias": f"alias-{name}", "workspace": workspace,
+        "group": group.name, "vocabulary": f"words {package_name}",
+    }  # fmt: skip
     secrets = (f"Title {name}", f"resource {name}", f"content{name}")
     listed = (package_name, table.uuid, f"alias-{name}")
     return Target(workspace, "table", table.id, keys, secrets, (("package", made.id),), listed)
@@ -35,6 +47,7 @@ def make(application: Application, workspace: str, name: str, public: bool) -> T
 
 def absent(workspace: str, name: str) -> Target:
     keys = {"package": name.lower(), "table": str(uuid.uuid5(uuid.NAMESPACE_URL, name)), "alias": f"alias-{name}"}
+    keys |= {"workspace": workspace, "group": "nonesuch", "vocabulary": "nonesuch"}
     return Target(workspace, "table", 0, keys, ())
 
 
@@ -49,7 +62,13 @@ def get(
 
 
 def post(
-    action: str, aim: Aim = Aim.DATASET, *, changes: bool = False, of_group: bool = False, **parameters: Any
+    action: str,
+    aim: Aim = Aim.DATASET,
+    *,
+    changes: bool = False,
+    of_group: bool = False,
+    allowed: tuple[int, ...] = (200,),
+    **parameters: Any,
 ) -> Row:
     def fill(value: Any, target: Target, number: int) -> Any:
         if isinstance(value, str):
@@ -62,7 +81,7 @@ def post(
         body = orjson.dumps(fill(parameters, target, number))
         return Sent(f"/api/action/{action}", method="POST", body=body, content_type="application/json")
 
-    return Row(action, send, aim, changes=changes, of_group=of_group)
+    return Row(action, send, aim, allowed, changes=changes, of_group=of_group)
 
 
 def hook(action: str, allowed: int, **more: str) -> Row:
@@ -98,6 +117,75 @@ ROWS = DoorRows(
         get("resource_show", id="{table}"),
         post("resource_create", of_group=True, package_id="{package}", url="http://example.org/{number}"),
         post("resource_delete", changes=True, id="{table}"),
+        get("package_search", Aim.LISTING, q="name:{package}", include_private="true"),
+        get("package_autocomplete", Aim.LISTING, q="{package}"),
+        get("current_package_list_with_resources", Aim.LISTING, shows=False, limit="5"),
+        get("recently_changed_packages_activity_list", Aim.LISTING, shows=False, limit="5"),
+        post("package_update", changes=True, of_group=True, id="{package}", name="{package}"),
+        post("package_patch", of_group=True, id="{package}", notes="note {number}"),
+        post("package_owner_org_update", of_group=True, id="{package}", organization_id="{workspace}"),
+        post("package_resource_reorder", of_group=True, id="{package}", order=["{table}"]),
+        get("resource_search", Aim.LISTING, query="name:resource"),
+        get("resource_view_list", id="{table}"),
+        post("resource_update", id="{table}", name="resource {number}"),
+        post("resource_patch", id="{table}", description="text {number}"),
+        post("xloader_submit", allowed=(409,), resource_id="{table}"),
+        post("datapusher_submit", allowed=(409,), resource_id="{table}"),
+        get("xloader_status", allowed=(404,), resource_id="{table}"),
+        get("datapusher_status", allowed=(404,), resource_id="{table}"),
+        get("task_status_show", allowed=(404,), entity_id="{table}", task_type="xloader", key="xloader"),
+        Row(
+            "download",
+            lambda target, number: Sent("/dataset/{package}/resource/{table}/download/a.csv".format(**target.keys)),
+        ),
+        Row("page", lambda target, number: Sent(f"/dataset/{target.keys['package']}")),
+        Row("page", lambda target, number: Sent("/dataset"), Aim.LISTING, shows=False),
+        get("organization_list_for_user", Aim.LISTING, shows=False),
+        post("organization_create", Aim.SERVER, name="made{number}"),
+        post("organization_update", Aim.WORKSPACE, id="{workspace}", title="Title of all {number}"),
+        post("organization_patch", Aim.WORKSPACE, id="{workspace}", title="Title of all {number}"),
+        post("organization_delete", Aim.WORKSPACE, allowed=(409,), id="{workspace}"),
+        post(
+            "organization_member_create", Aim.WORKSPACE, allowed=(404,), id="{workspace}", username="no", role="editor"
+        ),
+        post("organization_member_delete", Aim.WORKSPACE, allowed=(404,), id="{workspace}", username="nobody"),
+        get("group_list", Aim.LISTING, shows=False, all_fields="true"),
+        get("group_show", Aim.LISTING, id="{group}", include_datasets="true"),
+        get("group_package_show", Aim.LISTING, id="{group}"),
+        get("group_list_authz", Aim.LISTING, shows=False),
+        post("group_create", Aim.SERVER, name="made-{number}"),
+        post("group_update", Aim.SERVER, id="{group}", title="{number}"),
+        post("group_patch", Aim.SERVER, id="{group}", title="{number}"),
+        post("group_delete", Aim.SERVER, changes=True, id="{group}"),
+        post("group_purge", Aim.SERVER, changes=True, id="{group}"),
+        post("group_member_create", Aim.SERVER, allowed=(404,), id="{group}", username="no", role="editor"),
+        post("group_member_delete", Aim.SERVER, id="{group}", username="nobody"),
+        get("member_list", Aim.LISTING, (200, 404), shows=False, id="{group}"),
+        get("member_list", Aim.LISTING, (200, 404), shows=False, id="{workspace}", object_type="user"),
+        post("member_create", Aim.SERVER, id="{group}", object="{package}", object_type="package", capacity="public"),
+        post("member_delete", Aim.SERVER, changes=True, id="{group}", object="{package}", object_type="package"),
+        get("tag_list", Aim.LISTING, shows=False),
+        get("tag_show", Aim.LISTING, (200, 404), shows=False, id="none"),
+        get("tag_search", Aim.LISTING, shows=False, query="a"),
+        get("tag_autocomplete", Aim.LISTING, shows=False, q="a"),
+        get("vocabulary_list", Aim.LISTING, shows=False),
+        get("vocabulary_show", Aim.LISTING, shows=False, id="{vocabulary}"),
+        post("vocabulary_create", Aim.SERVER, name="made {number}"),
+        post("vocabulary_update", Aim.SERVER, id="{vocabulary}", name="{vocabulary}"),
+        post("vocabulary_delete", Aim.SERVER, changes=True, id="{vocabulary}"),
+        post("tag_create", Aim.SERVER, vocabulary_id="{vocabulary}", name="tag{number}"),
+        post("tag_delete", Aim.SERVER, changes=True, vocabulary_id="{vocabulary}", id="first"),
+        get("license_list", Aim.LISTING, shows=False),
+        get("user_list", Aim.LISTING, (200, 403), shows=False),
+        get("user_autocomplete", Aim.LISTING, (200, 403), shows=False, q="a"),
+        get("user_show", Aim.LISTING, (200, 403), shows=False),
+        post("user_create", Aim.SERVER, allowed=(409,), name="made{number}", password="x"),
+        post("user_update", Aim.LISTING, allowed=(403, 404), id="nobody"),
+        post("user_delete", Aim.SERVER, allowed=(404,), id="nobody"),
+        post("api_token_create", Aim.LISTING, allowed=(403, 404), user="nobody", name="a"),
+        get("api_token_list", Aim.LISTING, (403, 404), user_id="nobody"),
+        post("api_token_revoke", Aim.LISTING, allowed=(403, 404), token="nonesuch"),
+        get("site_read", Aim.LISTING, shows=False),
         get("organization_list", Aim.LISTING, shows=False, all_fields="true"),
         get("organization_show", Aim.LISTING, (200, 404), id="default"),
         hook("thalweg_hook_create", 409, url="http://example.org/hook"),

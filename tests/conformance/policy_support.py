@@ -19,6 +19,7 @@ class Aim(Enum):
 
     DATASET = "names the dataset: to who may not read it, as if there were none of that name"
     LISTING = "names none: who may not read the dataset finds none of its texts in the answer"
+    SERVER = "is about the server as a whole: a role for anything less does not do"
     WORKSPACE = "makes something new in the workspace: a role for one dataset does not do"
 
 

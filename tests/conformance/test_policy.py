@@ -60,6 +60,8 @@ class Caller:
         role = self.role
         if self.place in ("elsewhere", "other dataset") or (self.place == "group" and not target.within):
             return Role.NOTHING
+        if aim is Aim.SERVER and self.place != "server":
+            return Role.NOTHING
         if self.place in ("dataset", "group") and aim is Aim.WORKSPACE:
             return Role.NOTHING
         if self.token == "workspace":
@@ -280,7 +282,7 @@ def _rights(
     if row.of_group and caller is not None and caller.place == "dataset":
         held = Role.NOTHING
     # A dataset's own visibility does not count where something new is made.
-    effective = max(held, world.anonymous) if public or row.aim is Aim.WORKSPACE else held
+    effective = max(held, world.anonymous) if public or row.aim in (Aim.WORKSPACE, Aim.SERVER) else held
     return effective >= Role.VIEWER, effective >= NEEDS[action]
 
 
@@ -325,7 +327,7 @@ def _wrong(
         ):  # fmt: skip
             return "should give the dataset"
         return ""
-    if reads or row.aim is Aim.WORKSPACE:
+    if reads or row.aim in (Aim.WORKSPACE, Aim.SERVER):
         return "" if answer.status_code == refusal else f"should be {refusal}"
     if rows.hidden:
         shown = [secret for secret in target.secrets if secret in answer.text]

@@ -93,8 +93,8 @@ class TableJobs:
 class JobRunner:
     """Does the jobs, in a thread of its own.
 
-    command  the command that loads a file into a resource's table. It may write lines of JSON with ``rows``,
-             ``bytes`` and ``of`` to its standard output as it goes; other lines are its report. It ends with 0 if all
+    command  the command that loads a file into a resource's table. It may write lines of JSON to its standard
+             output: ``rows``, ``bytes`` and ``of`` as it goes, ``notes`` in the end; other lines are its report. It ends with 0 if all
              went well
     """
 
@@ -240,7 +240,9 @@ def _read(stream: IO[bytes] | None, report: deque[str], told: dict[str, int]) ->
             if text.startswith("{"):
                 with suppress(ValueError):
                     found = json.loads(text)
-            if isinstance(found, dict) and {"rows", "bytes"} & set(found):
+            if isinstance(found, dict):
                 told.update((k, v) for k, v in found.items() if k in ("rows", "bytes", "of") and type(v) is int)
+                notes = found.get("notes")
+                report.extend(str(note)[:2_000] for note in (notes if isinstance(notes, list) else ()))
             elif text:
                 report.append(text[:2_000])

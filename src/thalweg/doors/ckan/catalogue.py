@@ -162,7 +162,10 @@ def package_owner_org_update(call: Call, services: Services) -> Deferred:
     principal = call.request.principal
     package = services.tables.package(required_id(call), principal, Action.REGISTER)
     key = Parameters(call.parameters).required("organization_id")
-    workspace = _owner(Call(call.name, {"owner_org": key}, call.request), services, "")
+    here = workspace_of(services, package.workspace_id)
+    workspace = None
+    if key not in (here.uuid, here.name):
+        workspace = _owner(Call(call.name, {"owner_org": key}, call.request), services, "")
     future = services.packages.save(package, None, None, principal, workspace, call.request.actor("ckan", call.name))
     return Deferred(future, lambda _: answer(call, None))
 
@@ -237,10 +240,12 @@ def resource_patch(call: Call, services: Services) -> Deferred:
     before = resource_document(table, services.tables.package_of(table), call.site)
     if has_upload(call):
         # They were of the file before.
-        before |= {"mimetype": None, "format": ""}
+        before |= {"mimetype": None, "format": "", "hash": "", "size": None}
         old = file_of(table)
         if old is not None and old.name == table.name:
             before["name"] = None
+    elif table.url_type == "upload" and call.parameters.get("clear_upload"):
+        before |= {"mimetype": None, "hash": "", "size": None}
     return _change(call, services, before)
 
 

@@ -30,7 +30,7 @@ from thalweg.doors.ckan.errors import JSON, BadRequest, NoSuchPage, action_of, f
 from thalweg.doors.ckan.follow import PATH, follow
 from thalweg.doors.ckan.search import Remembered, datastore_search
 from thalweg.doors.ckan.sql import datastore_search_sql
-from thalweg.doors.ckan.transport import JAVASCRIPT, Call, answer, parameters_of
+from thalweg.doors.ckan.transport import JAVASCRIPT, Call, answer, check_texts, parameters_of
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.services.services import Services
 
@@ -255,8 +255,11 @@ class Handler:
         if callback:
             # A page of any other site can have this done, in the name of whoever looks at it.
             request.principal = services.access.quick("") or replace(request.principal, name="", grants={}, via="")
-        if entry.action is Action.READ:
+        if entry.action is Action.READ or not name.startswith("datastore_"):
             require_something(request, services)
+        if entry.changes or not name.startswith("datastore_"):
+            # Records have cells, which are read one by one.
+            check_texts({key: value for key, value in parameters.items() if key != "records"})
         call = Call(name, parameters, request, callback)
         return _threaded(entry, call, services) if entry.in_thread else entry.handle(call, services)
 

@@ -168,8 +168,14 @@ def organization_patch(call: Call, services: Services) -> Deferred:
 
 def _managed(call: Call, services: Services) -> Workspace:
     """The workspace that ``id`` names, if the caller manages it."""
-    workspace = workspace_named(services, required_id(call), call.request.principal)
-    require(call.request.principal, Action.ADMINISTER, services.tables.workspace_resource(workspace))
+    principal = call.request.principal
+    try:
+        workspace = workspace_named(services, required_id(call), principal)
+    except NotFound:
+        # Who may not manage every workspace does not learn which ones there are.
+        require(principal, Action.ADMINISTER)
+        raise
+    require(principal, Action.ADMINISTER, services.tables.workspace_resource(workspace))
     return workspace
 
 

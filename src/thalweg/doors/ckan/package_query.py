@@ -96,6 +96,8 @@ class Query:
             raise QueryError(f"The query is longer than {MAX_QUERY:,} characters.")
         if "\0" in text:
             raise QueryError("The query holds the character NUL.")
+        if text.lstrip().startswith("{!"):
+            raise QueryError("Local parameters ({!...}) are not supported.")
         try:
             self.node = self._whole()
         except QueryError:
@@ -109,8 +111,6 @@ class Query:
     # -------------------------------------------------------------- grammar
 
     def _whole(self) -> Node:
-        if self._text.lstrip().startswith("{!"):
-            raise QueryError("Local parameters ({!...}) are not supported.")
         if not self._text.strip():
             return ANYTHING
         node = self._either("")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+from thalweg.auth.policy import Action, require
+from thalweg.domain.access import SERVER
 from thalweg.domain.errors import NotFound
 from thalweg.domain.packages import PackageQuery, Value, Vocabulary
 from thalweg.doors.ckan import licenses
@@ -96,6 +98,11 @@ def _vocabulary(services: Services, key: str) -> Vocabulary:
     raise NotFound("id", "Vocabulary was not found.")
 
 
+def _require_editor(call: Call) -> None:
+    """Closed lists are the server's."""
+    require(call.request.principal, Action.REGISTER, SERVER)
+
+
 def vocabulary_list(call: Call, services: Services) -> Response:
     """Closed lists of tags."""
     return answer(call, [vocabulary_document(item) for item in services.packages.vocabularies()])
@@ -115,12 +122,14 @@ def _tags(given: Any) -> tuple[str, ...]:
 
 def vocabulary_create(call: Call, services: Services) -> Deferred:
     """Make a closed list of tags."""
+    _require_editor(call)
     name = Parameters(call.parameters).required("name")
     return _put(call, services, Vocabulary(0, "", name, _tags(call.parameters.get("tags"))))
 
 
 def vocabulary_update(call: Call, services: Services) -> Deferred:
     """Change name or tags of a closed list."""
+    _require_editor(call)
     vocabulary = _vocabulary(services, required_id(call))
     tags = call.parameters.get("tags")
     name = Parameters(call.parameters).text("name") or vocabulary.name
@@ -129,6 +138,7 @@ def vocabulary_update(call: Call, services: Services) -> Deferred:
 
 def vocabulary_delete(call: Call, services: Services) -> Deferred:
     """Remove a closed list; packages keep its tags."""
+    _require_editor(call)
     vocabulary = _vocabulary(services, required_id(call))
     by = call.request.actor("ckan", call.name)
     future = services.packages.delete_vocabulary(vocabulary, call.request.principal, by)
@@ -143,6 +153,7 @@ def _put(call: Call, services: Services, vocabulary: Vocabulary) -> Deferred:
 
 def tag_create(call: Call, services: Services) -> Deferred:
     """Add a tag to a closed list; free tags come with the packages that have them."""
+    _require_editor(call)
     read = Parameters(call.parameters)
     name = read.required("name")
     vocabulary = _vocabulary(services, read.required("vocabulary_id"))
@@ -156,6 +167,7 @@ def tag_create(call: Call, services: Services) -> Deferred:
 
 def tag_delete(call: Call, services: Services) -> Deferred:
     """Take a tag out of a closed list."""
+    _require_editor(call)
     read = Parameters(call.parameters)
     name = required_id(call).rpartition(":")[2]
     vocabulary = _vocabulary(services, read.required("vocabulary_id"))

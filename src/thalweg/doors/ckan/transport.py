@@ -144,6 +144,14 @@ def from_json(body: bytes) -> dict[str, Any]:
     return found
 
 
+def check_texts(parameters: Mapping[str, Any]) -> None:
+    """Refuse what could not be written out again: half of a character, nesting without end. Raises BadRequest."""
+    try:
+        orjson.dumps(parameters, default=default)
+    except (orjson.JSONEncodeError, TypeError) as error:
+        raise BadRequest(f"JSON Error: The parameters hold something that cannot be kept: {str(error)[:200]}") from None
+
+
 def with_floats(value: Any) -> Any:
     """The same with ordinary numbers, for descriptions, in which a digit beyond a float's means nothing."""
     if isinstance(value, Decimal):

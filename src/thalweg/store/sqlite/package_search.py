@@ -24,7 +24,10 @@ from thalweg.domain.packages import (
 
 MAX_PARTS: Final = 300
 """Parts of a condition; SQLite nests expressions 1,000 deep."""
-_OWNER: Final = "CASE WHEN rowid > 0 THEN rowid ELSE (SELECT package_id FROM package_resource WHERE id = -rowid) END"
+_OWNER: Final = """CASE WHEN {row} > 0 THEN {row}
+    ELSE coalesce((SELECT package_id FROM package_resource WHERE id = -{row}), 0) END"""
+"""The package that a row of words is of."""
+_TEXT_OWNER: Final = _OWNER.format(row="package_text.rowid")
 _TERM: Final = "e.package_id IN (SELECT package_id FROM package_term WHERE field = ? AND value {how})"
 _WEIGHTS: Final = "4.0, 4.0, 2.0, 1.0, 1.0"
 _OF_ENTRY: Final = {
@@ -81,10 +84,10 @@ class Statement:
                 if not expression:
                     return "1"
                 self.values.append(expression)
-                return f"e.package_id IN (SELECT {_OWNER} FROM package_text WHERE package_text MATCH ?)"
+                return f"e.package_id IN (SELECT {_TEXT_OWNER} FROM package_text WHERE package_text MATCH ?)"
             case Pattern(text, ""):
                 self.values.append(_glob(text.lower()))
-                owner = _OWNER.replace("rowid", "doc")
+                owner = _OWNER.format(row="package_word.doc")
                 return f"e.package_id IN (SELECT {owner} FROM package_word WHERE term GLOB ?)"
             case Pattern(text, field):
                 return self._compared(field, "GLOB ?", _glob(text))
@@ -138,12 +141,14 @@ def search_statement(query: PackageQuery, sight: Sight) -> tuple[str, list[Any]]
     """SQL that gives rows of kind, text and number: ``count``; ``page`` with ids; a facet's number, value and count."""
     statement = Statement()
     ranked = [expression for words in query.words if (expression := matching(words))]
-    join, score = "", "0.0"
+    ranks, join, score = "", "", "0.0"
     if ranked and any(field == "score" for field, _ in query.sort):
         statement.values.append(" OR ".join(f"({expression})" for expression in ranked))
-        join = f""" LEFT JOIN (SELECT {_OWNER} AS id, min(rank) AS rank FROM
-            (SELECT rowid, bm25(package_text, {_WEIGHTS}) AS rank FROM package_text WHERE package_text MATCH ?)
-            GROUP BY 1) s ON s.id = e.package_id"""
+        # Apart, as FTS5 ranks only where it alone is asked.
+        ranks = f"""found (at, rank) AS MATERIALIZED (
+            SELECT rowid, bm25(package_text, {_WEIGHTS}) FROM package_text WHERE package_text MATCH ?), """
+        owner = _OWNER.format(row="found.at")
+        join = f" LEFT JOIN (SELECT {owner} AS id, min(rank) AS rank FROM found GROUP BY 1) s ON s.id = e.package_id"
         score = "coalesce(-s.rank, 0.0)"
     where = statement.condition(query.where)
     seen = statement.sight(sight, private=query.private, inactive=query.inactive)
@@ -164,7 +169,7 @@ def search_statement(query: PackageQuery, sight: Sight) -> tuple[str, list[Any]]
                 HAVING n >= ? ORDER BY n DESC, value LIMIT ?)"""
         )
         statement.values += [query.facet_least, query.facet_limit]
-    sql = f"""WITH m (id, score) AS MATERIALIZED (
+    sql = f"""WITH {ranks}m (id, score) AS MATERIALIZED (
         SELECT e.package_id, {score} FROM package_entry e{join} WHERE {where} AND {seen})
         {" UNION ALL ".join(parts)}"""
     return sql, statement.values

@@ -1,0 +1,339 @@
+"""Packages, resources, organizations, groups, tags, users and tokens, as CKAN's clients change and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.conformance.ckan_support import Site
+
+from thalweg.domain.access import Role, User
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    made = Site(tmp_path_factory.mktemp("ckan"))
+    yield made
+    made.close()
+
+
+def token_of(site: Site, name: str, role: Role = Role.NOTHING) -> str:
+    site.store.put_user(User(name, role, "$argon2id$none", 1)).result(30)
+    return site.application.services.access.create_token(name, "")
+
+
+# ------------------------------------------------------------------ packages
+
+
+def test_everything_said_of_a_package_comes_back(site: Site) -> None:
+    said = {
+        "name": "whole", "title": "Whole", "notes": "Über alles", "url": "http://example.org", "version": "1.2",
+        "author": "A", "author_email": "a@example.org", "maintainer": "M", "maintainer_email": "m@example.org",
+        "license_id": "cc-by", "private": True, "type": "dataset",
+    }  # fmt: skip
+    extras = [{"key": "spatial", "value": '{"type":"Point","coordinates":[1,2]}'}, {"key": "empty", "value": ""}]
+    made = site.act(
+        "package_create", **said, extras=extras, tags=[{"name": "b c"}, {"name": "aa"}],
+        resources=[{"url": "http://example.org/a.CSV", "name": "a", "description": "d", "size": "12", "own": {"k": [1]}}],
+    )  # fmt: skip
+    assert {name: made[name] for name in said} == said
+    assert made["extras"] == extras
+    assert [tag["name"] for tag in made["tags"]] == ["aa", "b c"]
+    assert (made["license_title"], made["isopen"]) == ("Creative Commons Attribution", True)
+    assert (made["num_tags"], made["num_resources"], made["creator_user_id"]) == (2, 1, "root")
+    resource = made["resources"][0]
+    assert (resource["format"], resource["size"], resource["own"]) == ("CSV", 12, {"k": [1]})
+    assert site.act("package_show", id=made["id"]) == made
+    assert site.act("package_show", name_or_id="whole", include_tracking=True) == made
+    # What a client read it can send back.
+    again = site.act("package_update", **made)
+    changing = ("metadata_modified", "last_modified", "resources")
+    assert {k: v for k, v in again.items() if k not in changing} == {k: v for k, v in made.items() if k not in changing}
+    assert again["resources"][0]["id"] == resource["id"]
+    assert again["resources"][0]["own"] == {"k": [1]}
+
+
+def test_update_replaces_and_patch_keeps(site: Site) -> None:
+    made = site.act(
+        "package_create", name="changing", title="T", notes="N", extras=[{"key": "a", "value": "1"}],
+        resources=[{"url": "http://example.org/1"}, {"url": "http://example.org/2"}],
+    )  # fmt: skip
+    first, second = made["resources"]
+    patched = site.act("package_patch", id="changing", notes="M", maintainer="X")
+    assert (patched["title"], patched["notes"], patched["maintainer"]) == ("T", "M", "X")
+    assert [r["id"] for r in patched["resources"]] == [first["id"], second["id"]]
+    updated = site.act(
+        "package_update",
+        id=made["id"],
+        name="changed",
+        resources=[{"url": "http://example.org/0"}, {**first, "name": "F"}],
+    )
+    assert (updated["title"], updated["notes"], updated["extras"]) == ("changed", None, [])
+    assert [r["url"] for r in updated["resources"]] == ["http://example.org/0", "http://example.org/1"]
+    assert [r["position"] for r in updated["resources"]] == [0, 1]
+    assert (updated["resources"][1]["id"], updated["resources"][1]["name"]) == (first["id"], "F")
+    assert updated["metadata_created"] == made["metadata_created"]
+    assert updated["metadata_modified"] > made["metadata_modified"]
+    site.act("resource_show", 404, id=second["id"])
+    order = [updated["resources"][1]["id"], updated["resources"][0]["id"]]
+    assert site.act("package_resource_reorder", id="changed", order=order[:1])["order"] == order
+    assert [r["id"] for r in site.act("package_show", id="changed")["resources"]] == order
+    site.act("package_show", 404, id="changing")
+
+
+def test_a_table_outlives_the_update_of_its_package(site: Site) -> None:
+    site.act("package_create", name="with-table")
+    table = site.act("datastore_create", resource={"package_id": "with-table", "name": "t"}, records=[{"a": 1}])
+    package = site.act("package_show", id="with-table")
+    site.act("package_update", **{**package, "title": "New"})
+    assert site.search(table["resource_id"])["total"] == 1
+    shown = site.act("resource_patch", id=table["resource_id"], description="d")
+    assert (shown["datastore_active"], shown["url_type"], shown["name"]) == (True, "datastore", "t")
+    assert shown["url"].endswith(f"/datastore/dump/{table['resource_id']}")
+    site.act("package_update", id="with-table", name="with-table")
+    site.act("datastore_search", 404, resource_id=table["resource_id"])
+
+
+@pytest.mark.parametrize(
+    ("given", "faults"),
+    [
+        ({}, {"name": ["Missing value"]}),
+        ({"name": "a b"}, {"name": ["Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_, 2 to 100"]}),
+        ({"name": "ab", "title": 5}, {"title": ["Must be a text"]}),
+        ({"name": "ab", "tags": [{"name": "a"}]}, {"tags": ['Tag "a" length is less than minimum 2']}),
+        ({"name": "ab", "tags": [{"name": "a+b"}]}, {"tags": [
+            'Tag "a+b" can only contain alphanumeric characters, spaces (" "), hyphens ("-"), underscores ("_") or dots (".")']}),
+        ({"name": "ab", "tags": "text"}, {"tags": ["Not a list of at most 200 dicts, each with a name"]}),
+        ({"name": "ab", "extras": [{"key": "a", "value": "1"}, {"key": "a", "value": "2"}]},
+         {"extras": ["There is a duplicate key"]}),
+        ({"name": "ab", "extras": [{"key": "a"}]}, {"extras": ["Missing value"]}),
+        ({"name": "ab", "groups": [{"name": "nope"}]}, {"groups": ["Group 'nope' was not found."]}),
+        ({"name": "ab", "state": "odd"}, {"state": ["Value must be one of active, deleted, draft"]}),
+        ({"name": "ab", "resources": [{"url": "x"}, {"url": 5}]}, {"resources": [{}, {"url": ["Must be a text"]}]}),
+        ({"name": "ab", "owner_org": "nope"}, {"owner_org": ["Organization does not exist"]}),
+        ({"name": "ab", "tags": [{"name": "ab", "vocabulary_id": "nope"}]}, {"tags": ["Tag vocabulary was not found."]}),
+        ({"name": "ab", "id": "a/b"}, {"id": ["Invalid id provided"]}),
+        ({"name": "taken"}, {"name": ["That URL is already in use."]}),
+    ],
+)  # fmt: skip
+def test_faults_of_packages_are_told_by_field(site: Site, given: dict[str, Any], faults: dict[str, Any]) -> None:
+    if given.get("name") == "taken":
+        site.act("package_create", name="taken")
+    assert site.error("package_create", **given) == faults
+    assert "ab" not in site.act("package_list")
+
+
+def test_bounds_of_descriptions(site: Site) -> None:
+    many = [{"key": f"k{i}", "value": "v"} for i in range(501)]
+    assert "extras" in site.error("package_create", name="large", extras=many)
+    assert "tags" in site.error("package_create", name="large", tags=[{"name": f"tag{i}"} for i in range(201)])
+    assert "resources" in site.error("package_create", name="large", resources=[{}] * 1_001)
+    assert "groups" in site.error("package_create", name="large", groups=[{"name": "a"}] * 101)
+    assert "notes" in site.error("package_create", name="large", notes="n" * 100_001)
+    wide = [{"key": f"k{i}", "value": "v" * 1_000} for i in range(300)]
+    assert "extras" in site.error("package_create", name="large", extras=wide)
+    assert site.send("POST", "/api/action/package_create", content=b'{"name": "\\ud800"}',
+                     headers={"Content-Type": "application/json", "Authorization": site.token}).status_code == 400  # fmt: skip
+
+
+def test_deleted_packages_come_back_by_their_state(site: Site) -> None:
+    site.act("package_create", name="lazarus")
+    site.act("package_delete", id="lazarus")
+    site.act("package_show", 403, token="", id="lazarus")
+    assert site.act("package_show", id="lazarus")["state"] == "deleted"
+    site.act("package_patch", id="lazarus", state="active")
+    assert site.act("package_show", token="", id="lazarus")["state"] == "active"
+    assert site.act("package_patch", id="lazarus", state="draft")["state"] == "draft"
+
+
+def test_resources_are_replaced_and_patched(site: Site) -> None:
+    site.act("package_create", name="links")
+    made = site.act(
+        "resource_create", package_id="links", url="http://example.org/x.json", name="n", description="d", own="o"
+    )
+    assert (made["format"], made["position"], made["own"]) == ("JSON", 0, "o")
+    patched = site.act("resource_patch", id=made["id"], name="m")
+    assert (patched["name"], patched["description"], patched["own"]) == ("m", "d", "o")
+    updated = site.act("resource_update", id=made["id"], url="http://example.org/y", format="csv")
+    assert (updated["name"], updated["description"], updated["format"]) == (None, None, "CSV")
+    assert "own" not in updated
+    assert site.act("resource_view_list", id=made["id"]) == []
+    assert site.error("resource_patch", id=made["id"], url=7) == {"url": ["Must be a text"]}
+    assert site.act("resource_update", 404, id="nope")["message"] == 'Not found: Resource "nope" was not found.'
+    before = site.act("package_show", id="links")["metadata_modified"]
+    site.act("resource_delete", id=made["id"])
+    assert site.act("package_show", id="links")["metadata_modified"] > before
+
+
+# ------------------------------------------------------------------ organizations
+
+
+def test_organizations_are_workspaces(site: Site) -> None:
+    made = site.act("organization_create", name="hydro", title="Hydrology", description="Waters")
+    assert (made["title"], made["description"], made["is_organization"]) == ("Hydrology", "Waters", True)
+    assert "hydro" in site.store.workspaces()
+    assert "name" in site.error("organization_create", name="not a name")
+    assert "name" in site.error("organization_create", name="sos")
+    assert site.act("organization_patch", id="hydro", title="H")["description"] == "Waters"
+    assert site.act("organization_update", id=made["id"], title="Hy")["description"] == ""
+    site.act("package_create", name="of-hydro", owner_org=made["id"])
+    shown = site.act("organization_show", id="hydro", include_datasets=True)
+    assert (shown["package_count"], [p["name"] for p in shown["packages"]]) == (1, ["of-hydro"])
+    assert "id" in site.error("organization_delete", id="hydro")
+    assert site.act("organization_list", organizations=["hydro"], all_fields=True)[0]["package_count"] == 1
+
+
+def test_members_of_an_organization_may_what_their_capacity_says(site: Site) -> None:
+    site.act("organization_create", name="members")
+    token = token_of(site, "mia")
+    site.act("package_create", 403, token=token, name="mias", owner_org="members")
+    assert site.act("organization_list_for_user", token=token) == []
+    told = site.act("organization_member_create", id="members", username="mia", role="editor")
+    assert (told["table_id"], told["capacity"]) == ("mia", "editor")
+    site.act("package_create", token=token, name="mias", owner_org="members", private=True)
+    assert [o["name"] for o in site.act("organization_list_for_user", token=token)] == ["members"]
+    assert site.act("member_list", id="members", object_type="user") == [["mia", "user", "Editor"]]
+    assert site.act("member_list", token=token, id="members", object_type="user") == []
+    site.act("organization_member_delete", 403, token=token, id="members", username="mia")
+    site.act("organization_member_delete", id="members", username="mia")
+    site.act("package_show", 403, token=token, id="mias")
+    site.act("member_create", id="members", object="mia", object_type="user", capacity="member")
+    assert site.act("package_show", token=token, id="mias")["private"] is True
+    site.act("member_delete", id="members", object="mia", object_type="user")
+    site.act("package_show", 403, token=token, id="mias")
+    assert site.error("organization_member_create", id="members", username="mia", role="king") == {
+        "role": ["Value must be one of ['admin', 'editor', 'member']"]
+    }
+
+
+def test_a_package_that_moves_leaves_the_roles_held_for_it(site: Site) -> None:
+    from thalweg.domain.access import Scope
+
+    site.act("organization_create", name="from-here")
+    site.act("organization_create", name="to-there")
+    site.act("package_create", name="mover", owner_org="from-here", private=True)
+    package = site.store.package("mover")
+    token = token_of(site, "max")
+    site.application.services.access.grant(
+        "max", Scope(package.workspace_id, "package", package.id), Role.NETWORK_MANAGER
+    )
+    site.act("package_patch", token=token, id="mover", title="Mine")
+    site.act("package_owner_org_update", 403, token=token, id="mover", organization_id="to-there")
+    site.act("package_patch", id="mover", owner_org="to-there")
+    assert site.act("package_show", id="mover")["organization"]["name"] == "to-there"
+    site.act("package_show", 403, token=token, id="mover")
+
+
+# ------------------------------------------------------------------ groups and tags
+
+
+def test_groups_hold_packages_of_any_organization(site: Site) -> None:
+    made = site.act(
+        "group_create", name="water", title="Water", description="All of it", extras=[{"key": "a", "value": "b"}]
+    )
+    assert made["users"] == [{"id": "root", "name": "root", "capacity": "admin", "state": "active"}]
+    site.act("package_create", name="wet", groups=[{"id": made["id"]}])
+    site.act("package_create", name="hidden-wet", private=True, groups=[{"name": "water"}])
+    assert site.act("package_show", id="wet")["groups"][0]["title"] == "Water"
+    listed = site.act("group_list", all_fields="true", token="")
+    assert [(g["name"], g["package_count"]) for g in listed if g["name"] == "water"] == [("water", 1)]
+    assert site.act("group_list", groups="water") == ["water"]
+    assert [p["name"] for p in site.act("group_package_show", id="water", token="")] == ["wet"]
+    assert [p["name"] for p in site.act("group_show", id="water", include_datasets=True)["packages"]] == [
+        "hidden-wet",
+        "wet",
+    ]
+    assert site.act("group_patch", id="water", title="W")["extras"] == [{"key": "a", "value": "b"}]
+    site.act("group_update", id="water", title="V", description="d")
+    site.act("package_patch", id="wet", title="Still in it")
+    assert site.act("group_show", id="water")["package_count"] == 2
+    site.act("member_delete", id="water", object="wet", object_type="package")
+    site.act("member_create", id="water", object="wet", object_type="package", capacity="public")
+    assert len(site.act("member_list", id="water", object_type="package")) == 2
+    site.act("package_patch", id="wet", groups=[])
+    assert site.act("package_show", id="wet")["groups"] == []
+    site.act("group_delete", id="water")
+    site.act("group_show", 404, id="water")
+    assert site.act("package_show", id="hidden-wet")["groups"] == []
+
+
+def test_editors_of_a_group_alone_put_packages_into_it(site: Site) -> None:
+    site.act("group_create", name="club")
+    site.act("organization_create", name="guests")
+    token = token_of(site, "gil")
+    site.act("organization_member_create", id="guests", username="gil", role="editor")
+    site.act("package_create", 403, token=token, name="intruder", owner_org="guests", groups=[{"name": "club"}])
+    assert "intruder" not in site.act("package_list")
+    site.act("group_member_create", id="club", username="gil", role="editor")
+    assert [g["name"] for g in site.act("group_list_authz", token=token)] == ["club"]
+    site.act("package_create", token=token, name="invited", owner_org="guests", groups=[{"name": "club"}])
+    site.act("group_member_delete", id="club", username="gil")
+    # What is in it stays in it, whoever changes it.
+    package = site.act("package_show", token=token, id="invited")
+    assert site.act("package_update", token=token, **package)["groups"][0]["name"] == "club"
+
+
+def test_tags_and_vocabularies(site: Site) -> None:
+    site.act("package_create", name="tagged", tag_string="snow, deep snow")
+    site.act("package_create", name="tagged-too", private=True, tags=[{"name": "secret snow"}])
+    assert site.act("tag_list", token="", query="snow") == ["deep snow", "snow"]
+    assert site.act("tag_search", query="SNOW")["count"] == 3
+    assert site.act("tag_autocomplete", q="deep") == ["deep snow"]
+    assert [p["name"] for p in site.act("tag_show", id="snow", include_datasets=True)["packages"]] == ["tagged"]
+    site.act("tag_show", 404, id="nothing")
+    made = site.act("vocabulary_create", name="themes", tags=[{"name": "alps"}, {"name": "sea"}])
+    bound = {"name": "alps", "vocabulary_id": made["id"]}
+    assert site.act("package_patch", id="tagged", tags=[bound])["tags"][0]["vocabulary_id"] == made["id"]
+    assert site.error("package_patch", id="tagged", tags=[{"name": "moon", "vocabulary_id": made["id"]}]) == {
+        "tags": ["Tag moon does not belong to vocabulary themes"]
+    }
+    assert site.act("package_search", fq="vocab_themes:alps")["count"] == 1
+    counted = site.act("package_search", rows=0, **{"facet.field": ["vocab_themes"]})
+    assert counted["facets"] == {"vocab_themes": {"alps": 1}}
+    site.act("tag_create", name="lake", vocabulary_id="themes")
+    assert site.act("tag_list", vocabulary_id="themes") == ["alps", "lake", "sea"]
+    site.act("tag_delete", id="lake", vocabulary_id="themes")
+    assert [t["name"] for t in site.act("vocabulary_show", id="themes")["tags"]] == ["alps", "sea"]
+    assert "tags" in site.error("vocabulary_create", name="wide", tags=[{"name": f"tag {i}"} for i in range(5_001)])
+    site.act("vocabulary_delete", id="themes")
+    assert [v["name"] for v in site.act("vocabulary_list")] == []
+    assert "cc-by" in [item["id"] for item in site.act("license_list")]
+
+
+# ------------------------------------------------------------------ users
+
+
+def test_users_are_accounts(site: Site) -> None:
+    made = site.act("user_create", name="uma", email="uma@example.org", password="correct horse battery")
+    assert (made["name"], made["sysadmin"], made["state"]) == ("uma", False, "active")
+    assert site.act("user_show", id="uma") == made
+    assert "uma" in site.act("user_list", all_fields=False)
+    text = site.act("api_token_create", user="uma", name="laptop", expires_in=2)["token"]
+    listed = site.act("api_token_list", token=text, user_id="uma")
+    assert [item["name"] for item in listed] == ["laptop"]
+    assert listed[0]["expires_at"] is not None
+    # She sees herself alone, and a token makes no other.
+    assert site.act("user_list", token=text, all_fields=False) == ["uma"]
+    site.act("user_show", 404, token=text, id="root")
+    site.act("api_token_create", 409, token=text, user="uma", name="more")
+    site.act("api_token_list", 404, token=text, user_id="root")
+    site.act("user_update", 409, token=text, id="uma", password="another horse battery")
+    site.act("user_update", 403, token=text, id="uma", sysadmin=True)
+    site.act("user_create", 403, token=text, name="eve", password="correct horse battery")
+    site.act("api_token_revoke", token=text, jti=listed[0]["id"])
+    site.act("user_show", 403, token=text)
+    assert site.act("user_update", id="uma", sysadmin=True)["sysadmin"] is True
+    site.act("user_delete", id="uma")
+    site.act("user_show", 404, id="uma")
+    site.act("user_list", 403, token="")
+
+
+def test_callers_without_name_learn_the_reason(site: Site) -> None:
+    for action in ("group_create", "organization_create", "vocabulary_create", "user_create", "resource_create"):
+        error = site.act(action, 403 if action != "resource_create" else 409, token="", name="x1")
+        assert error["__type"] in ("Authorization Error", "Validation Error")
+
+
+def test_the_store_is_clean_after_all(site: Site) -> None:
+    assert list(site.store.check()) == []
