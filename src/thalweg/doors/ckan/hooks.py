@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thalweg.domain.hooks import WebHook
-from thalweg.doors.ckan.catalogue import iso
+from thalweg.doors.ckan.documents import iso
 from thalweg.doors.ckan.reading import Parameters
 from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Deferred, Response
