@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import sys
 import time
 
@@ -23,7 +24,9 @@ def ask(port: int, path: str) -> dict[str, object]:
 def main(port: int, path: str) -> None:
     late = 0.0
     while True:
-        print(json.dumps({**ask(port, path), "late": late}), flush=True)
+        # How many processes wanted each processor, others' too.
+        crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
+        print(json.dumps({**ask(port, path), "late": late, "crowd": crowd}), flush=True)
         due = time.monotonic() + 1.0
         time.sleep(1.0)
         # How much later than asked for this process itself ran: a machine too busy to serve anybody.
