@@ -124,6 +124,7 @@ def noting_services(catalogue: Catalogue, settings: Settings | None = None) -> S
         access=cast(Any, None),
         features=cast(Any, None),
         tables=cast(Any, None),
+        sql=cast(Any, None),
         streams=cast(Any, None),
         settings=settings or Settings(),
     )
