@@ -7,7 +7,9 @@ import math
 import os
 import pwd
 import shutil
+import signal
 import subprocess
+import time as time_module
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -92,9 +94,13 @@ class Postgres:
                     parent.chmod(parent.stat().st_mode | 0o011)
             self._user = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
         self._run("initdb", "-D", "data", "--locale=C.UTF-8", "-E", "UTF8", "-A", "trust", "-U", "postgres", "-N")
-        options = f"-k {folder} -c listen_addresses= -c fsync=off -c timezone=UTC -c max_connections=10"
-        self._run("pg_ctl", "-D", "data", "-o", options, "-l", str(folder / "log"), "-w", "start")
-        self.connection = psycopg.connect(host=str(folder), user="postgres", dbname="postgres", autocommit=True)
+        options = ("listen_addresses=", "fsync=off", "timezone=UTC", "max_connections=10")
+        settings = [part for option in options for part in ("-c", option)]
+        self._server = subprocess.Popen(
+            [str(self._bin / "postgres"), "-D", "data", "-k", str(folder), *settings],
+            cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self._user,
+        )  # fmt: skip
+        self.connection = self._connected()
         for name in ("interval", "json", "jsonb"):
             self.connection.adapters.register_loader(name, psycopg.types.string.TextLoader)
 
@@ -104,9 +110,21 @@ class Postgres:
             **self._user,
         )  # fmt: skip
 
+    def _connected(self) -> psycopg.Connection[Any]:
+        end = time_module.monotonic() + 30
+        while True:
+            try:
+                return psycopg.connect(host=str(self._folder), user="postgres", dbname="postgres", autocommit=True)
+            except psycopg.OperationalError:
+                if time_module.monotonic() > end:
+                    self._server.kill()
+                    raise
+                time_module.sleep(0.05)
+
     def close(self) -> None:
         self.connection.close()
-        self._run("pg_ctl", "-D", "data", "-m", "immediate", "-w", "stop")
+        self._server.send_signal(signal.SIGINT)
+        self._server.wait(30)
 
     def table(self, name: str, fields: Sequence[Field], rows: Sequence[Mapping[str, Any]]) -> None:
         types = [f"{field.kind.value}{'[]' if field.is_array else ''}" for field in fields]

@@ -125,6 +125,7 @@ def noting_services(catalogue: Catalogue, settings: Settings | None = None) -> S
         features=cast(Any, None),
         tables=cast(Any, None),
         hooks=cast(Any, None),
+        sql=cast(Any, None),
         streams=cast(Any, None),
         published=cast(Any, None),
         settings=settings or Settings(),

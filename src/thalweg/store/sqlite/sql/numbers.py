@@ -181,11 +181,11 @@ def float_asin(a: float) -> float:
 
 def float_round(a: float) -> float:
     """Half to even, as the C library's rint."""
-    return float(round(a)) if abs(a) < 1e15 else a
+    return math.copysign(float(round(a)), a) if abs(a) < 1e15 else a
 
 
 def float_trunc(a: float) -> float:
-    return float(math.trunc(a))
+    return math.copysign(float(math.trunc(a)), a)
 
 
 def float_ceil(a: float) -> float:
