@@ -27,7 +27,8 @@ from thalweg.services import packages, table_jobs
 
 PIECES = st.one_of(
     st.sampled_from(
-        'AND OR NOT && || + - ! ( ) [ ] { } TO * ? : " \\ ^2 ~ a title: tags: metadata_modified: NOW-1DAY name:[a TO b] '
+        'AND OR NOT && || + - ! ( ) [ ] { } TO * ? : " \\ ^2 ~ a title: tags: '
+        "metadata_modified: NOW-1DAY name:[a TO b] "
         '"a b" *:* {!x} NOW/DAY \x00 é vocab_x: private:true'.split(" ")
     ),
     st.text(max_size=5),
