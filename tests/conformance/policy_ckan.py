@@ -32,13 +32,15 @@ def make(application: Application, workspace: str, name: str, public: bool) -> T
     incoming = store.receive_file()
     incoming.write(b"content\n")
     file = incoming.keep(f"content{name}.csv", "text/csv")
-    store.put_resource(replace(table, document={FILE_KEY: file.document()})).result(30)
-    group = store.put_group(Group(0, "", f"group-{package_name}")).result(30)
+    store.put_resource(replace(table, url_type="upload", document={FILE_KEY: file.document()})).result(30)
+    # Groups and vocabularies are everybody's: their names tell nothing of the dataset.
+    shared = f"shared {uuid.uuid5(uuid.NAMESPACE_URL, name).hex[:12]}"
+    group = store.put_group(Group(0, "", shared.replace(" ", "-"))).result(30)
     store.set_membership(group.id, made.id, True).result(30)
-    store.put_vocabulary(Vocabulary(0, "", f"words {package_name}", ("first", "second"))).result(30)
+    store.put_vocabulary(Vocabulary(0, "", shared, ("first", "second"))).result(30)
     keys = {
         "package": package_name, "table": table.uuid, "alias": f"alias-{name}", "workspace": workspace,
-        "group": group.name, "vocabulary": f"words {package_name}",
+        "group": group.name, "vocabulary": shared,
     }  # fmt: skip
     secrets = (f"Title {name}", f"resource {name}", f"content{name}")
     listed = (package_name, table.uuid, f"alias-{name}")
@@ -106,10 +108,10 @@ ROWS = DoorRows(
         get("datastore_search_sql", sql='SELECT * FROM "{table}"'),
         post("datastore_search_sql", sql='SELECT count(*) FROM "{alias}" JOIN (SELECT 1 AS one) q ON true'),
         get("datastore_info", id="{alias}"),
-        post("datastore_create", resource_id="{table}", records=[{"n": 5}]),
-        post("datastore_upsert", resource_id="{table}", method="insert", records=[{"n": 5}]),
-        post("datastore_delete", resource_id="{table}", filters={"n": 5}),
-        post("datastore_records_delete", resource_id="{table}", filters={"n": 5}),
+        post("datastore_create", force=True, resource_id="{table}", records=[{"n": 5}]),
+        post("datastore_upsert", force=True, resource_id="{table}", method="insert", records=[{"n": 5}]),
+        post("datastore_delete", force=True, resource_id="{table}", filters={"n": 5}),
+        post("datastore_records_delete", force=True, resource_id="{table}", filters={"n": 5}),
         get("package_list", Aim.LISTING),
         post("package_create", Aim.WORKSPACE, name="made-{number}"),
         post("package_delete", changes=True, of_group=True, id="{package}"),
@@ -130,11 +132,11 @@ ROWS = DoorRows(
         get("resource_view_list", id="{table}"),
         post("resource_update", id="{table}", name="resource {number}"),
         post("resource_patch", id="{table}", description="text {number}"),
-        post("xloader_submit", allowed=(409,), resource_id="{table}"),
-        post("datapusher_submit", allowed=(409,), resource_id="{table}"),
-        get("xloader_status", allowed=(404,), resource_id="{table}"),
-        get("datapusher_status", allowed=(404,), resource_id="{table}"),
-        get("task_status_show", allowed=(404,), entity_id="{table}", task_type="xloader", key="xloader"),
+        post("xloader_submit", resource_id="{table}"),
+        post("datapusher_submit", resource_id="{table}"),
+        get("xloader_status", allowed=(200, 404), resource_id="{table}"),
+        get("datapusher_status", allowed=(200, 404), resource_id="{table}"),
+        get("task_status_show", allowed=(200, 404), entity_id="{table}", task_type="xloader", key="xloader"),
         Row(
             "download",
             lambda target, number: Sent("/dataset/{package}/resource/{table}/download/a.csv".format(**target.keys)),

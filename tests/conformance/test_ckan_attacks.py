@@ -11,7 +11,7 @@ from tests.conformance.ckan_support import Site
 
 from thalweg.domain.table_values import MAX_DIGITS, MAX_JSON_DEPTH
 from thalweg.domain.tables import MAX_ALIASES, MAX_FIELD_NAME, MAX_FIELDS, MAX_INDEXES
-from thalweg.doors.ckan import catalogue, filters, reading, transport
+from thalweg.doors.ckan import describing, filters, reading, transport
 from thalweg.services.tables import MAX_DOCUMENT_BYTES
 from thalweg.store.sqlite.table_text import MAX_TEXT, MAX_WORDS
 
@@ -149,9 +149,9 @@ def test_searches_beyond_measure_are_named(site: Site, table: str) -> None:
 
 def test_packages_beyond_measure_are_named(site: Site) -> None:
     for given in (
-        {"tags": [{"name": f"t{n}"} for n in range(catalogue.MAX_TAGS + 1)]},
-        {"extras": [{"key": f"k{n}", "value": "v"} for n in range(catalogue.MAX_EXTRAS + 1)]},
-        {"resources": [{"url": f"http://example.org/{n}"} for n in range(catalogue.MAX_RESOURCES + 1)]},
+        {"tags": [{"name": f"t{n}"} for n in range(describing.MAX_TAGS + 1)]},
+        {"extras": [{"key": f"k{n}", "value": "v"} for n in range(describing.MAX_EXTRAS + 1)]},
+        {"resources": [{"url": f"http://example.org/{n}"} for n in range(describing.MAX_RESOURCES + 1)]},
         {"notes": "x" * (MAX_DOCUMENT_BYTES + 1)},
     ):
         site.act("package_create", 409, name="too-much", **given)

@@ -151,6 +151,7 @@ def bounds() -> dict[str, object]:
 NOT_OF_CLIENTS = {
     "domain.features.MAX_BATCH_FEATURES": "how a read is cut into batches",
     "domain.store.MAX_BLOCK_ROWS": "how a read is cut into blocks",
+    "doors.ckan.organizations.MAX_SHOWN_PACKAGES": "how many packages an organization lists of itself",
     "doors.ckan.search.MAX_INLINE_ROWS": "what is read in a thread",
     "doors.ckan.search.MAX_INLINE_SCAN": "what is read in a thread",
     "doors.ckan.search.MAX_KEPT": "requests remembered, for speed",

@@ -21,8 +21,6 @@ MAX_TAG: Final = 100
 """Longest tag, characters."""
 MAX_VOCABULARY: Final = 5_000
 """Most tags of a vocabulary."""
-MAX_GROUP_PACKAGES: Final = 1_000
-"""Most packages that are put into a group in one request."""
 _TAG: Final = re.compile(r"[\w \-.]+", re.UNICODE)
 _EDITORS: Final = ("admin", "editor")
 

@@ -94,8 +94,8 @@ class JobRunner:
     """Does the jobs, in a thread of its own.
 
     command  the command that loads a file into a resource's table. It may write lines of JSON to its standard
-             output: ``rows``, ``bytes`` and ``of`` as it goes, ``notes`` in the end; other lines are its report. It ends with 0 if all
-             went well
+             output: ``rows``, ``bytes`` and ``of`` as it goes, ``notes`` in the end; other lines are its report. It
+             ends with 0 if all went well
     """
 
     def __init__(self, store: Store, command: Command, *, poll_s: float = POLL_S) -> None:

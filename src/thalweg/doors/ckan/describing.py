@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -287,15 +288,21 @@ def _read_groups(read: Parameters, services: Services) -> list[Group] | None:
         return None
     groups: dict[int, Group] = {}
     for item in given:
-        key = item.get("id") or item.get("name")
-        try:
-            if not isinstance(key, str):
-                raise NotFound("groups", "Missing value")
-            group = services.packages.group(key)
-            groups[group.id] = group
-        except NotFound:
-            read.fault("groups", f"Group {str(key)[:100]!r} was not found.")
+        # Of another site it is the name that is known here.
+        keys = [key for key in (item.get("id"), item.get("name")) if isinstance(key, str) and key]
+        found = _first_group(keys, services)
+        if found is None:
+            read.fault("groups", f"Group {str(keys[0] if keys else '')[:100]!r} was not found.")
+        else:
+            groups[found.id] = found
     return list(groups.values())
+
+
+def _first_group(keys: list[str], services: Services) -> Group | None:
+    for key in keys:
+        with suppress(NotFound):
+            return services.packages.group(key)
+    return None
 
 
 def _read_resources(

@@ -82,7 +82,7 @@ def render_error(request: Request, error: Exception) -> Response:
     if not action:
         titles = {403: "Forbidden", 404: "Not Found", 409: "Bad Request", 503: "Service Unavailable"}
         # Dumps are hidden from those who may not see them; a parameter at fault is a bad request there.
-        hidden = request.path.startswith(("datastore", "dataset"))
+        hidden = request.path.startswith(("datastore", "dataset/"))
         shown = {403: 404 if hidden else 403, 409: 400}.get(status, status)
         return html(
             {400: "Bad Request", 404: "Not Found"}.get(shown, titles.get(shown, "Internal Server Error")), shown

@@ -13,7 +13,7 @@ from thalweg.domain.errors import NotFound
 from thalweg.domain.packages import Group, PackageQuery, Value
 from thalweg.domain.tables import Package
 from thalweg.doors.ckan.catalogue import required_id, shown
-from thalweg.doors.ckan.describing import MAX_TEXT
+from thalweg.doors.ckan.describing import MAX_TEXT, is_id
 from thalweg.doors.ckan.documents import group_document
 from thalweg.doors.ckan.errors import ValidationError, fault
 from thalweg.doors.ckan.organizations import (
@@ -160,7 +160,10 @@ def group_create(call: Call, services: Services) -> Deferred:
     """Make a group; packages can be put into it at once."""
     principal = call.request.principal
     require(principal, Action.REGISTER, SERVER)
-    group = _described(call.parameters, Group(0, "", ""))
+    uuid = call.parameters.get("id") or ""
+    if not isinstance(uuid, str) or (uuid and not is_id(uuid)):
+        raise fault("id", "Invalid id provided")
+    group = _described(call.parameters, Group(0, uuid, ""))
     if group.document.get("users") == [] and principal.name:
         group = replace(group, document={**group.document, "users": [[principal.name, "admin"]]})
     future = services.packages.put_group(group, principal, call.request.actor("ckan", call.name))

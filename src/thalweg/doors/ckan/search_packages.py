@@ -153,7 +153,7 @@ def package_autocomplete(call: Call, services: Services) -> Response:
     if not words:
         return answer(call, [])
     where = Every(tuple(Words(word, prefix=True) for word in words))
-    query = PackageQuery(where, (Words(text, prefix=True),), limit=limit)
+    query = PackageQuery(where, (Words(text, prefix=True),), limit=limit, private=True)
     found = services.packages.search(query, call.request.principal).packages
     return answer(
         call,
