@@ -48,23 +48,29 @@ def made(store: str) -> str:
 # ---------------------------------------------------------------- start
 
 
+def _processor_s(command: list[str], environ: dict[str, str]) -> float:
+    """Processor time of a process, which is the time it takes on a machine with nothing else to do."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, env=environ, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.stdout
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 @pytest.mark.parametrize("arguments", [("--help",), ("serve", "--help"), ("--version",)])
-def test_help_takes_less_than_a_tenth_of_a_second(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    """Processor time, which is the time it takes on a machine with nothing else to do; compiled files kept, as they
-    are where the package is installed."""
+def test_help_takes_no_longer_than_some_starts_of_python(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """A tenth of a second, on a machine that starts Python in fifteen thousandths; on a slower or busier one as much
+    more. Compiled files are kept, as they are where the package is installed."""
     command = [sys.executable, "-c", "from thalweg.cli import main; main()", *arguments]
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONPYCACHEPREFIX": str(tmp_path)}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    best = 9.0
+    best = start = 9.0
     for _ in range(8):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(command, env=environ, capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert done.stdout
-        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        if best < 0.1:
-            break
-    assert best < 0.1
+        best = min(best, _processor_s(command, environ))
+        start = min(start, _processor_s([sys.executable, "-c", "print(1)"], environ))
+        if best < 0.1 or best < 6.5 * start:
+            return
+    assert best < 6.5 * start
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -49,8 +49,8 @@ from thalweg.store.sqlite.hooks import HookPart
 from thalweg.store.sqlite.loading import Progress, load_step
 from thalweg.store.sqlite.maintenance import Maintenance
 from thalweg.store.sqlite.package_part import PackagePart
-from thalweg.store.sqlite.published_calls import PublishedCalls
 from thalweg.store.sqlite.positions import Positions
+from thalweg.store.sqlite.published_calls import PublishedCalls
 from thalweg.store.sqlite.ranges import instant, kinds_of
 from thalweg.store.sqlite.reading import ObservationReader
 from thalweg.store.sqlite.sql.host import SqlPart
