@@ -60,7 +60,7 @@ def test_cut_off_state_is_seen(length: int) -> None:
 
 
 def state() -> State:
-    return State(7, (None, None, 0, 0, 0, 0, None, EMPTY_SERIES))
+    return State(7, (None, None, 0, 0, 0, 0, None, None, EMPTY_SERIES))
 
 
 def block(ends: list[int], columns: dict[int, list[float | None]], **times: list[int]) -> Block:
