@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.conformance.ckan_support import Site
 
 from thalweg import app
-from thalweg.domain.errors import DamagedData
+from thalweg.domain.errors import DamagedData, StoreUnavailable
 from thalweg.doors.ckan.files import range_of
 from thalweg.doors.ckan.multipart import MAX_FORM_BYTES, MAX_PART_HEADER, MAX_PARTS
 from thalweg.services.files import mimetype_of, safe_name
@@ -361,4 +361,31 @@ def test_files_of_nobody_are_swept_away_after_an_hour(tmp_path: Path) -> None:
     site.store.sweep_files()  # type: ignore[attr-defined]
     assert [path.read_bytes() for path in stored(site)] == [b"kept"]
     assert site.get(resource["url"]).content == b"kept"
+    site.close()
+
+
+def test_a_backup_that_fails_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from thalweg.store.sqlite import backup
+
+    site = Site(tmp_path)
+    site.act("package_create", name="files")
+    made(site, b"content")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(backup, "_give_name", fail)
+    with pytest.raises(StoreUnavailable):
+        site.store.backup(str(tmp_path / "copy.sqlite"))
+    assert [path.name for path in tmp_path.glob("copy*")] == []
+    # Nothing is removed while a copy is made.
+    resource = made(site, b"more")
+    from thalweg.store.sqlite.package_files import FileFolder
+
+    with FileFolder(tmp_path / "ckan.sqlite").held():
+        site.act("resource_delete", id=resource["id"])
+        site.store.maintain()
+        assert len(stored(site)) == 2
+    site.store.maintain()
+    assert len(stored(site)) == 1
     site.close()

@@ -62,8 +62,9 @@ def check(settings: Settings) -> None:
 def backup(target: str, settings: Settings) -> None:
     """Write a consistent copy of the store to the new file TARGET, while others read and write.
 
-    The copy is checked as "thalweg check" does. Ends with 0 if nothing is wrong, 1 if there are findings, which are
-    listed; the copy is kept, and "thalweg restore --accept-damage" takes it.
+    Uploaded files go to the folder TARGET.files, which belongs to it. The copy is checked as "thalweg check" does. Ends
+    with 0 if nothing is wrong, 1 if there are findings, which are listed; the copy is kept, and "thalweg restore
+    --accept-damage" takes it.
     """
     from thalweg import app
 

@@ -53,6 +53,8 @@ def copy_to(database: Path, target: Path) -> None:
         finally:
             source.close(True)
         sync_file(partial)
+        # If this fails, so much of them as was copied is of no use.
+        stack.callback(_drop_files_without, target)
         copy_files(keys, database, target)
         _give_name(partial, target)
         sync_folder(target.parent)
@@ -68,6 +70,12 @@ def copy_to(database: Path, target: Path) -> None:
         stack.close()
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _drop_files_without(target: Path) -> None:
+    """Remove the files of a copy that did not come about."""
+    if not target.exists():
+        shutil.rmtree(folder_of(target), ignore_errors=True)
 
 
 def _give_name(partial: Path, target: Path) -> None:
