@@ -226,5 +226,3 @@ def test_status_and_help(site: Site) -> None:
     assert site.act("help_show", 404, name="nope")["__type"] == "Not Found Error"
 
 
-def test_sql_is_refused_honestly(site: Site) -> None:
-    assert "query" in site.error("datastore_search_sql", sql="SELECT 1")

@@ -266,3 +266,4 @@ SELECT bit_and(n) AS a, bit_or(n) AS b FROM readings
 SELECT n & 3 AS a, n | 8 AS b, ~n AS c FROM readings ORDER BY _id
 SELECT sum(DISTINCT n) AS a, avg(DISTINCT n) AS b, count(DISTINCT ok) AS c FROM readings
 SELECT num_nulls(n, big, station) AS a, num_nonnulls(n, big) AS b FROM readings ORDER BY _id
+SELECT nullif(n, x) AS a, nullif(n, big) AS b, nullif(n, 1.5) AS c, nullif(day, at) AS d, nullif('a', station) AS e FROM readings ORDER BY _id

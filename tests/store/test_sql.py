@@ -184,7 +184,7 @@ MADE = st.one_of(
 
 
 @pytest.mark.fuzz
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=250, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
 @given(sql=MADE)
 def test_made_statements_are_answered_alike_or_refused(both: Both, sql: str) -> None:
     try:

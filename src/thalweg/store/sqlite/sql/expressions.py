@@ -13,7 +13,7 @@ from thalweg.store.codec.decimal_key import AFTER, encode_decimal
 from thalweg.store.sqlite.sql import intervals, lists, numbers
 from thalweg.store.sqlite.sql.relations import Relation
 from thalweg.store.sqlite.sql.scope import E, Node, Scope
-from thalweg.store.sqlite.sql.signatures import OPERATORS, PREFIXES, Signature
+from thalweg.store.sqlite.sql.signatures import INSTANTS, INTS, OPERATORS, PREFIXES, Signature
 from thalweg.store.sqlite.sql.types import KEYED, NAMES, cast_template, category, choose, common, shown
 from thalweg.store.sqlite.table_text import match_expression
 
@@ -414,6 +414,10 @@ class Expressions:
                 if left.kind == "unknown":
                     left = self.coerced(left, "text" if right.kind == "unknown" else right.kind)
                 same = self.compared("=", left, right)
+                kinds = {left.kind, right.kind}
+                if not kinds <= set(INTS) and not kinds <= {"date", *INSTANTS}:
+                    # These are compared as they are; others are brought to one type, and keep it.
+                    left, _ = self._alike("=", left, right)
                 return E(f"(CASE WHEN {same.sql} THEN NULL ELSE {left.sql} END)", left.kind)
             case "AEXPR_OP_ANY" | "AEXPR_OP_ALL":
                 return self._any_all(name, body, scope)
