@@ -29,6 +29,7 @@ from tests.conformance.ldes_support import (
     view_document,
 )
 from tests.conftest import REPOSITORY
+from tests.store.support import register
 
 RDF = rdflib.RDF
 ROOT = rdflib.URIRef(f"{BASE}/hindrances")
@@ -491,5 +492,9 @@ def test_documented_stream_and_member_are_taken(ldes: Ldes) -> None:
         nodes = ldes.walk(f"works/{view}")
         members = [m for graph in nodes.values() for m in graph.objects(None, TREE.member)]
         assert members == [rdflib.URIRef("http://example.org/works/1/v1")]
-    recent = PREFIXES + text.split("```turtle\n")[2].split("```")[0]
+    register(ldes.store, "LUGANO")
+    published = PREFIXES + text.split("```turtle\n")[2].split("```")[0]
+    assert ldes.ask("POST", "admin/api/v1/eventstreams", published).status == 201
+    assert ldes.get("lugano/by-time").status == 200
+    recent = PREFIXES + text.split("```turtle\n")[3].split("```")[0]
     assert ldes.ask("POST", "admin/api/v1/eventstreams/works/views", recent).status == 201

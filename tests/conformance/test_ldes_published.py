@@ -22,6 +22,7 @@ from thalweg.domain.catalogue import Offering, Unit
 from thalweg.domain.features import Delete, Field, FieldKind, Layer, Update
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.time import Interval
+from thalweg.services.published import MAX_CURSOR, MAX_FOLLOWED
 
 SOSA = rdflib.Namespace("http://www.w3.org/ns/sosa/")
 TIME = rdflib.Namespace("http://www.w3.org/2006/time#")
@@ -450,6 +451,33 @@ def test_followers_get_what_comes_and_what_changes_once(ldes: Ldes, station: Sta
     assert more.text.count("event: member") == 5
     assert ldes.get("lugano", events, headers=[(b"last-event-id", b"17")]).status == 400
     assert ldes.get("lugano?track=99", events, headers=[(b"last-event-id", last.encode())]).status == 404
+
+
+def test_ids_of_events_and_parts_that_are_followed_are_bounded(ldes: Ldes, station: Station) -> None:
+    publish(ldes)
+    long = f"{station.track}:1.1.1.1.1," * 2_000
+    refused = ldes.get("lugano", "text/event-stream", headers=[(b"last-event-id", long.encode())])
+    assert refused.status == 400
+    assert len(long) > MAX_CURSOR
+    for text in (
+        "1:1.1.1.1",
+        "1:1.1.1.1.1.1",
+        "x",
+        "1:99999999999999999999.1.1.1.1",
+        "1:1.1.1.-1.1",
+        ",",
+        "1:1.1.1.1.1,",
+    ):
+        got = ldes.get("lugano", "text/event-stream", headers=[(b"last-event-id", text.encode())])
+        assert got.status == 400, text
+    assert ldes.get("lugano?track=-1", "text/event-stream").status == 400
+    many = register(ldes.store, "MANY", WANTED, places=MAX_FOLLOWED)
+    offering(ldes, station, many)
+    wide = DOCUMENT.format(kind="offering", key='"net"').replace("lugano", "wide")
+    assert ldes.admin("POST", "eventstreams", wide).status == 201
+    refused = ldes.get("wide", "text/event-stream")
+    assert refused.status == 400
+    assert "?track=" in refused.text
 
 
 # ------------------------------------------------------------------ layers

@@ -21,7 +21,7 @@ GENERATED_AT: Final = "http://www.w3.org/ns/prov#generatedAtTime"
 """``ldes:timestampPath`` of every published stream."""
 VERSION_OF: Final = "http://purl.org/dc/terms/isVersionOf"
 """``ldes:versionOfPath`` of every published stream."""
-MAX_PUBLISHED_ROWS: Final = 8_192
+PUBLISHED_ROWS: Final = 8_192
 """Rows that one call of ``PublishedStore.published_rows`` gives."""
 LEAST: Final = -(1 << 63)
 

@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from thalweg.domain.store import Store
 
 TRACK: Final = "track"
-MAX_LISTED: Final = 10_000
+LISTED: Final = 10_000
 """Pages and buckets that a node of a time view leads to; a finer granularity makes fewer."""
 MAX_FOLLOWED: Final = 64
 """Parts that are followed at once: where each stands is told in the id of every event."""
+MAX_CURSOR: Final = 16_384
+"""Characters of an id: some hundred for each of the parts that are followed at once."""
 _LAYER_CURSOR: Final = re.compile(r"(\d{1,18})\.(\d{1,18})", re.ASCII)
 DEFAULT_PUBLISHED_PAGE: Final = 250
 """Members of a page where nothing else is said."""
@@ -220,7 +222,7 @@ class Published:
         if not view.fragmentation:
             return _list(view, root, [Relation(RelationType.PLAIN, f"{root}&{PAGE_NUMBER}=1")])
         digits = _digits_below(view, depth)
-        below, pages = self._store.page_ranges(view.stream_id, part.track_id, prefix, digits, limit=MAX_LISTED)
+        below, pages = self._store.page_ranges(view.stream_id, part.track_id, prefix, digits, limit=LISTED)
         return _time_node(view, root, prefix, below, pages, part.pages + 1)
 
     # ------------------------------------------------------------ layers
@@ -235,7 +237,7 @@ class Published:
             if not view.fragmentation:
                 return _list(view, "", [Relation(RelationType.PLAIN, f"{PAGE_NUMBER}=1")])
             digits = _digits_below(view, depth)
-            below, pages = self._store.feature_page_ranges(stream.id, prefix, digits, limit=MAX_LISTED)
+            below, pages = self._store.feature_page_ranges(stream.id, prefix, digits, limit=LISTED)
             return _time_node(view, "", prefix, below, pages, part.pages + 1)
         if page <= part.pages:
             following = () if view.fragmentation else (Relation(RelationType.PLAIN, f"{PAGE_NUMBER}={page + 1}"),)
@@ -400,6 +402,15 @@ def _digest(parts: tuple[object, ...]) -> int:
     return xxh3_64_intdigest(repr(parts).encode())
 
 
+def track_of(text: str) -> int | None:
+    """The part that a follower asks for; None: all. InvalidParameter for a text that is no number."""
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InvalidParameter(TRACK, f"'{text[:40]}' is no number of a part of this stream.")
+    return int(text)
+
+
 def _whole_number(text: str | None) -> int | None:
     """A number from 1 on as it is written in addresses; 0: none; None: not given."""
     if text is None:
@@ -459,6 +470,8 @@ def _cursor_text(ends: dict[int, Mark]) -> str:
 
 def _cursor_of(text: str) -> dict[int, Mark]:
     ends: dict[int, Mark] = {}
+    if len(text) > MAX_CURSOR:
+        raise InvalidParameter("Last-Event-ID", "This is no id of an event of this stream: it is too long.")
     for item in text.split(",") if text else ():
         found = _CURSOR.fullmatch(item)
         if found is None or len(ends) >= MAX_FOLLOWED:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from thalweg.domain.blocks import Block
 from thalweg.domain.errors import DamagedData
-from thalweg.domain.published import MAX_PUBLISHED_ROWS, ChangedRows, ClosedPage, Mark, PublishedRows, SourceKind
+from thalweg.domain.published import PUBLISHED_ROWS, ChangedRows, ClosedPage, Mark, PublishedRows, SourceKind
 from thalweg.domain.published_layers import ClosedFeaturePage, FeatureVersion, LayerPart
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import EventStream
@@ -34,8 +34,8 @@ AGAIN_S: Final = 2.0
 """After so long a part with new changes is looked at although they are too few to fill its page: each may be of many
 rows."""
 SLICE_S: Final = 0.5
-MAX_WAITING: Final = 5_000
-MAX_PAGES_AT_ONCE: Final = 100
+PARTS_AT_ONCE: Final = 5_000
+PAGES_AT_ONCE: Final = 100
 """Pages closed in one transaction, some milliseconds."""
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def rows_a_page(stream: EventStream, catalogue: Catalogue, procedure_id: int) ->
     """Rows of a page: as many as have no more members than it may have, at least one."""
     source = stream.source
     series = len(catalogue.procedures[procedure_id].series)
-    return 1 if source is None else min(max(source.page_size // max(series, 1), 1), MAX_PUBLISHED_ROWS)
+    return 1 if source is None else min(max(source.page_size // max(series, 1), 1), PUBLISHED_ROWS)
 
 
 @dataclass(slots=True)
@@ -110,7 +110,7 @@ class PublishedWork:
             progress.joined_s = now_s
             if self._store.publish_parts(stream.id).result():
                 progress.commit = -1
-        changed, progress.commit = self._store.waiting_parts(stream.id, progress.commit, limit=MAX_WAITING)
+        changed, progress.commit = self._store.waiting_parts(stream.id, progress.commit, limit=PARTS_AT_ONCE)
         for track_id, rows, changes in changed:
             progress.waiting[track_id] = rows, changes
         for track_id, (rows, changes) in list(progress.waiting.items()):
@@ -133,7 +133,7 @@ class PublishedWork:
                 return True
             del progress.waiting[track_id]
             progress.looked[track_id] = _Looked(rows + changes + missing, changes, time.monotonic() + AGAIN_S)
-        return len(changed) == MAX_WAITING
+        return len(changed) == PARTS_AT_ONCE
 
     def _layer(self, stream: EventStream, limit: int, stop_s: float) -> bool:
         """Close the full pages of a published layer; whether there is more to do."""
@@ -162,7 +162,7 @@ class PublishedWork:
         number, sequence = part.number, part.sequence
         reached = number
         versions: list[FeatureVersion] = []
-        while len(pages) < MAX_PAGES_AT_ONCE // 5:
+        while len(pages) < PAGES_AT_ONCE // 5:
             found = self._store.feature_versions(stream.id, number, sequence, limit - len(versions))
             if (found.number, found.sequence) == (number, sequence):
                 break
@@ -188,7 +188,7 @@ class PublishedWork:
             if track is None or part is None:
                 return 1
             limit = rows_a_page(stream, catalogue, track.procedure_id)
-            at_once = max(min(MAX_PUBLISHED_ROWS // limit, MAX_PAGES_AT_ONCE), 1)
+            at_once = max(min(PUBLISHED_ROWS // limit, PAGES_AT_ONCE), 1)
             found = self._store.published_rows(stream.id, track_id, part.mark, limit * at_once)
             terms = terms_of(catalogue, track)
             pages = list(cut(found, part.mark, limit, terms))

@@ -7,21 +7,16 @@ event of an answer carries an id, so that a client that is cut off gets the whol
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 from urllib.parse import parse_qs
 
-from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.streams import EventStream, StoredMember, StreamState
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.ldes.answer import find_stream, head, seen
 from thalweg.doors.ldes.follow import MAX_EVENTS, RETRY_MS, WAIT_S, followers
 from thalweg.encode.rdf.syntax import EVENT_STREAM
-from thalweg.services.published import TRACK, Published
+from thalweg.services.published import TRACK, Published, track_of
 from thalweg.services.services import Services
-
-MAX_CURSOR: Final = 16_384
-"""Characters of an id: some hundred for each of the parts that are followed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +37,10 @@ def follow_published(request: Request, services: Services, stream: EventStream) 
     published = services.published
     shown = seen(request, services)
     asked = parse_qs(request.query.decode("latin-1"), max_num_fields=20)
-    track = _track(asked.get(TRACK, [""])[0])
+    track = track_of(asked.get(TRACK, [""])[0])
     # Before it is read: what comes in between ends the waiting.
     newest = published.state(stream, shown).sequence
     after = request.header(b"last-event-id") or asked.get("after", [""])[0]
-    if len(after) > MAX_CURSOR:
-        raise InvalidParameter("Last-Event-ID", "This is no id of an event of this stream.")
     after = after or published.cursor(stream, shown, track)
     headers = [item for item in head(services, public=False) if item[0] != "Cache-Control"]
     headers.append(("Cache-Control", "no-store"))
@@ -66,14 +59,6 @@ def follow_published(request: Request, services: Services, stream: EventStream) 
 
     wait_s = min(WAIT_S, services.settings.request_timeout_s / 2)
     return Deferred(followers.wait(_Parts(published, shown, track), stream, newest, wait_s), finish_later)
-
-
-def _track(text: str) -> int | None:
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise InvalidParameter(TRACK, f"'{text[:40]}' is no number of a part of this stream.")
-    return int(text)
 
 
 def _events(members: list[StoredMember], stream: EventStream, after: str, cursor: str) -> bytes:

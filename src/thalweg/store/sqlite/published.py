@@ -11,7 +11,7 @@ from thalweg.domain.blocks import Block
 from thalweg.domain.errors import NotFound
 from thalweg.domain.observations import Change, ChangeKind
 from thalweg.domain.published import (
-    MAX_PUBLISHED_ROWS,
+    PUBLISHED_ROWS,
     ChangedRows,
     ClosedPage,
     Mark,
@@ -132,10 +132,10 @@ def read_rows(
     if not starts:
         raise NotFound("view", "There is no such part of the event stream.")
     kinds = kinds_of(query, track_id)
-    limit = min(limit, MAX_PUBLISHED_ROWS)
+    limit = min(limit, PUBLISHED_ROWS)
     high = LAST if through is None else _following(through.key)
     if through is not None:
-        limit = MAX_PUBLISHED_ROWS
+        limit = PUBLISHED_ROWS
     if after.key >= high:
         rows, is_all = empty_block(), True
     else:
@@ -194,10 +194,10 @@ def read_page(readers: Readers, stream_id: int, track_id: int, number: int) -> t
         before = _mark_before(reader, stream_id, track_id, number)
         page = ClosedPage(Mark(*marks), members, least_us, greatest_us, bucket, terms)
         if kept is None:
-            return read_rows(reader, stream_id, track_id, before, MAX_PUBLISHED_ROWS, page.mark), page
+            return read_rows(reader, stream_id, track_id, before, PUBLISHED_ROWS, page.mark), page
         block: Block = decode_chunk(kept) if kept else empty_block()
         kinds = kinds_of(reader.rows, track_id)
-        changes, _, _ = _changes(reader.rows, track_id, kinds, before, MAX_PUBLISHED_ROWS, page.mark)
+        changes, _, _ = _changes(reader.rows, track_id, kinds, before, PUBLISHED_ROWS, page.mark)
         return PublishedRows(block, tuple(changes), page.mark), page
 
 
