@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import rdflib
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.conformance.ldes_support import ADMIN, BASE, DCAT, DCT, FORMATS, LDES, PROV, READER, TREE, Ldes, same
 from tests.store.layer_support import by_number, edit, layer, make_layer, point
 from tests.store.layer_support import insert as insert_features
@@ -19,9 +21,12 @@ from tests.store.support import STEP, T0, WAIT_S, Station, block, insert, regist
 
 from thalweg.domain.blocks import ValueKind
 from thalweg.domain.catalogue import Offering, Unit
+from thalweg.domain.errors import InvalidParameter, NotFound
 from thalweg.domain.features import Delete, Field, FieldKind, Layer, Update
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.time import Interval
+from thalweg.doors.http import Request, Response
+from thalweg.doors.ldes.follow_published import follow_published
 from thalweg.services.published import MAX_CURSOR, MAX_FOLLOWED
 
 SOSA = rdflib.Namespace("http://www.w3.org/ns/sosa/")
@@ -478,6 +483,31 @@ def test_ids_of_events_and_parts_that_are_followed_are_bounded(ldes: Ldes, stati
     refused = ldes.get("wide", "text/event-stream")
     assert refused.status == 400
     assert "?track=" in refused.text
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@given(
+    text=st.one_of(
+        st.text("0123456789:.,-x", max_size=60),
+        st.text(max_size=30),
+        st.lists(st.integers(-9, 2**70), min_size=6, max_size=6).map(lambda n: f"{n[0]}:" + ".".join(map(str, n[1:]))),
+    )
+)
+def test_any_id_of_an_event_is_followed_or_refused(ldes: Ldes, station: Station, text: str) -> None:
+    """Without waiting for what is still to come."""
+    if "lugano" not in ldes.services.streams.streams(1):
+        publish(ldes)
+    stream = ldes.services.streams.streams(1)["lugano"]
+    sent = text.encode("utf-8", "replace")
+    request = Request(
+        "GET", "lugano", b"", ((b"last-event-id", sent),), b"", "default", BASE, READER, "r-1"
+    )  # fmt: skip
+    try:
+        answer = follow_published(request, ldes.services, stream)
+    except (InvalidParameter, NotFound):
+        return
+    if isinstance(answer, Response):
+        assert answer.status == 200
 
 
 # ------------------------------------------------------------------ layers

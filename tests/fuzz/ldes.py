@@ -106,9 +106,10 @@ DOOR = DoorFuzz(
     ),
     parsers={
         "thalweg.doors.ldes.follow": "property/test_ldes_input.py::test_addresses_of_nodes_are_answered_or_refused",
+        "thalweg.doors.ldes.follow_published": "conformance/test_ldes_published.py::test_any_id_of_an_event_is_followed_or_refused",
         "thalweg.encode.rdf.read": "property/test_ldes_input.py::test_bodies_are_quads_that_can_be_kept_or_refused",
         **dict.fromkeys(
-            ("thalweg.encode.rdf.members", "thalweg.encode.rdf.templates"),
+            ("thalweg.encode.rdf.lines", "thalweg.encode.rdf.members", "thalweg.encode.rdf.templates"),
             "property/test_ldes_input.py::test_bodies_are_members_alike_by_both_ways_or_refused",
         ),
         "thalweg.encode.rdf.administration": "property/test_ldes_input.py::test_documents_of_the_administration_are_read_or_refused",
@@ -119,6 +120,8 @@ DOOR = DoorFuzz(
     },
     traps={
         "encode/rdf/contexts.py: JSON": "an operator's files, 1 MiB each, 64 levels",
+        "encode/rdf/features.py: JSON": "fragments that this store has written",
+        "encode/rdf/observations.py: JSON": "terms that this store has written",
         "encode/rdf/read.py: JSON": "orjson refuses more than 1,024 levels, and more than 64 do not reach the parser of JSON-LD",
         "encode/rdf/shapes.py: RDF": "shapes of 5,000 triples and members of N-Triples that were read before; no imports, queries, scripts or expressions",
         "encode/rdf/templates.py: expression": "a mark of random digits and a digest",
