@@ -9,6 +9,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import tempfile
 import time as time_module
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
@@ -74,14 +75,15 @@ SITE_ROWS = (
 
 
 class Postgres:
-    """A cluster in a folder, reached by a socket in it alone."""
+    """A cluster in a folder of its own, reached by a socket in it alone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
         self._bin = found[-1].parent if found else Path(shutil.which("initdb") or "").parent
         if not (self._bin / "initdb").exists():
             pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")
-        self._folder = folder
+        # Not pytest's, which its user alone may enter: a root's server runs as another one.
+        self._folder = folder = Path(tempfile.mkdtemp(prefix="sql-"))
         self._user: dict[str, Any] = {}
         if os.getuid() == 0:
             try:
@@ -89,9 +91,6 @@ class Postgres:
             except KeyError:
                 pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
             os.chown(folder, owner.pw_uid, owner.pw_gid)
-            for parent in folder.parents:
-                if parent.stat().st_uid == 0 and parent != Path("/") and str(parent).count("/") > 1:
-                    parent.chmod(parent.stat().st_mode | 0o011)
             self._user = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
         self._run("initdb", "-D", "data", "--locale=C.UTF-8", "-E", "UTF8", "-A", "trust", "-U", "postgres", "-N")
         options = ("listen_addresses=", "fsync=off", "timezone=UTC", "max_connections=10")
@@ -125,6 +124,7 @@ class Postgres:
         self.connection.close()
         self._server.send_signal(signal.SIGINT)
         self._server.wait(30)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def table(self, name: str, fields: Sequence[Field], rows: Sequence[Mapping[str, Any]]) -> None:
         types = [f"{field.kind.value}{'[]' if field.is_array else ''}" for field in fields]

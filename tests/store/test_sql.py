@@ -47,8 +47,8 @@ def statements(name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
-    made = Postgres(tmp_path_factory.mktemp("pg"))
+def postgres() -> Iterator[Postgres]:
+    made = Postgres()
     made.table("readings", FIELDS, READINGS)
     made.table("sites", SITES, SITE_ROWS)
     yield made
