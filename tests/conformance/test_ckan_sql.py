@@ -226,7 +226,7 @@ REFUSED = [
     "SELECT count(*) FROM generate_series(1, 9223372036854775807)",
     "SELECT * FROM generate_series(now(), now() + interval '9000 years', '1 microsecond') AS s",
     "SELECT count(*) FROM books4 a, books4 b, books4 c, books4 d, books4 e, books4 f, books4 g, books4 h, books4 i, "
-    "books4 j, books4 k, books4 l, books4 m, books4 n, books4 o, books4 p",
+    "books4 j, books4 k, books4 l, books4 m, books4 n, books4 o, books4 p, books4 q, books4 r, books4 s, books4 t",
     "SELECT count(*) FROM generate_series(1, 200000) a, generate_series(1, 200000) b",
     "SELECT $1",
     "SELECT 'a' ~ '(a|a)*{1000}{1000}'",
