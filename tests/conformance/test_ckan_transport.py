@@ -224,5 +224,3 @@ def test_status_and_help(site: Site) -> None:
     assert "datastore" in status["extensions"]
     assert site.get("/api/3/action/help_show?name=datastore_search").json()["result"]
     assert site.act("help_show", 404, name="nope")["__type"] == "Not Found Error"
-
-
