@@ -36,7 +36,7 @@ from thalweg.domain.access import Grant, Role, Scope, User
 from thalweg.domain.catalogue import ProcedureKind
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.time import Interval
-from thalweg.services.procedure_rows import ProcedureTable
+from thalweg.services.procedure_rows import MAX_SHARED, ProcedureTable
 
 PACKAGE = "procedures-of-default"
 
@@ -224,6 +224,18 @@ def test_forecasts_of_one_time_have_numbers_of_their_own(site: Site) -> None:
     assert [row[:2] for row in site.rows(key, fields="_id,air:temperature")][:4] == [
         [T0, 1.0], [T0 + 1, 2.0], [T0 + 2, 3.0], [T0 + 3, 9.0],
     ]  # fmt: skip
+
+
+def test_so_many_rows_of_one_time_have_numbers_of_their_own(site: Site) -> None:
+    station = register(site.store)
+    a, n = station.ids[0], 300
+    insert(
+        site.store, station, block([T0] * n, {a: [float(i) for i in range(n)]}, results=[T0 - n + i for i in range(n)])
+    )
+    assert n < MAX_SHARED == 4_096
+    key = resource_of(site, station)
+    assert site.search(key, filters={"_id": T0 + n - 1})["records"][0]["air:temperature"] == n - 1.0
+    assert site.search(key, filters={"_id": {"gte": T0 + 100}})["total"] == n - 100
 
 
 def test_periods_say_their_begin(site: Site) -> None:

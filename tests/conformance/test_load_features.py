@@ -729,7 +729,7 @@ def test_commands_of_the_how_to_do_what_it_says(tmp_path: Path, monkeypatch: pyt
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line)
             assert words.pop(0) == "thalweg"
-            at = 2 if words[0] == "load" else 1
+            at = 2 if words[0] in ("load", "layer") else 1
             result = CliRunner().invoke(cli, [*words[:at], "--store", store, *words[at:]])
             assert result.exit_code == 0, (line, result.output)
             outputs[line] = result.output

@@ -234,7 +234,7 @@ class Judge:
                 if asked is None:
                     before = b"" if question.before is None else question.before.bytes()
                     asked = unquote((question.wire.bytes() + before).decode("utf-8", "replace"))
-                if secret not in asked:
+                if secret not in asked and secret not in asked.replace("+", " "):
                     yield f"tells of {secret}, which is private"
 
 

@@ -110,13 +110,18 @@ class TableService:
 
     def packages(self, principal: Principal) -> list[Package]:
         """Those that the caller may read, by name; among them one for the procedures of each workspace."""
+        made = self.made_packages(principal)
+        stored = self._stored_packages(principal)
+        return sorted([*stored, *made], key=lambda package: package.name) if made else stored
+
+    def made_packages(self, principal: Principal) -> list[Package]:
+        """Those of the workspaces of which the caller sees procedures."""
         made = []
         for workspace in self._store.workspaces().values():
             catalogue = seen_by(self._store.catalogue(workspace.id), principal)
             if catalogue is not None and catalogue.procedures:
                 made.append(self.procedures.package(workspace))
-        stored = self._stored_packages(principal)
-        return sorted([*stored, *made], key=lambda package: package.name) if made else stored
+        return made
 
     def _stored_packages(self, principal: Principal) -> list[Package]:
         return [

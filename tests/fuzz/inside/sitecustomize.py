@@ -18,6 +18,20 @@ _ALLOWED_UNIX = 1
 """AF_UNIX: stays on the machine."""
 
 
+# The server's own processes: what they are told comes by a pipe, or is a list of words of the server's choice.
+_OWN = (
+    ["-c", "from thalweg.store.sqlite.sql.process import main; main()"],
+    ["-m", "thalweg.services.job_child"],
+)
+
+
+def _is_own(event, arguments):
+    if event != "subprocess.Popen":
+        return False
+    program, words = arguments[0], list(arguments[1])
+    return program == sys.executable and words[:1] == [program] and words[1:3] in _OWN
+
+
 def _write(text):
     descriptor = os.open(_LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
@@ -31,7 +45,7 @@ def _hook(event, arguments):
         if event in ("socket.connect", "socket.sendto", "socket.sendmsg") and arguments[0].family == _ALLOWED_UNIX:
             return
         _write(f"{event} {arguments!r}"[:500])
-    elif event in _PROGRAMS:
+    elif event in _PROGRAMS and not _is_own(event, arguments):
         _write(f"{event} {arguments!r}"[:500])
     elif event == "open" and _FORBIDDEN_FILES and str(arguments[0]).startswith(_FORBIDDEN_FILES):
         _write(f"open {arguments[0]!r}"[:500])

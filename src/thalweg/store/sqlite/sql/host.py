@@ -51,7 +51,9 @@ class _Lost(Exception):
 
 class _Child:
     def __init__(self, path: Path) -> None:
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        # It needs none of the server's settings, some of which are secrets.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_")}
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, str(path)],
             stdin=subprocess.PIPE,
