@@ -13,7 +13,7 @@ from tests.conformance.ckan_support import Site
 
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.packages import Between, LoadJob, Node, Pattern, Value, Words
-from thalweg.doors.ckan import catalogue, describing, groups, search_packages, users
+from thalweg.doors.ckan import catalogue, describing, groups, organizations, search_packages, tags, users
 from thalweg.doors.ckan.package_query import (
     MAX_NESTING,
     MAX_QUERY,
@@ -117,7 +117,8 @@ def test_searches_of_packages_beyond_measure(site: Site) -> None:
     limit: Any = {"facet.limit": search_packages.MAX_FACET_VALUES + 1, "facet.field": ["organization"]}
     assert site.act("package_search", **limit)["facets"] == {"organization": {"default": 1}}
     for action in ("group_list", "organization_list", "tag_list"):
-        assert isinstance(site.act(action, limit=1 << 40), list)
+        for most in (organizations.MAX_LISTED, tags.MAX_TAGS_LISTED, 1 << 40):
+            assert isinstance(site.act(action, limit=most + 1), list)
 
 
 def test_tokens_end_within_a_lifetime(site: Site) -> None:

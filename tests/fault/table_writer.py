@@ -23,7 +23,7 @@ def records(number: int, n: int) -> list[dict[str, Any]]:
     return [
         {"k": f"{number}/{n}/a", "n": n, "note": f"writer{number} word{n}"},
         {"k": f"{number}/{n}/b", "n": n, "note": None},
-        {"k": f"counter{number}", "n": n, "note": f"count{n}"},
+        {"k": f"counter{number}", "n": n, "note": f"counted{number}x{n}"},
     ]
 
 

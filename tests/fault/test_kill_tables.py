@@ -91,7 +91,7 @@ def test_acknowledged_records_survive_kill(name: str, tmp_path: Path) -> None:
                         last = n
                 if last is not None:
                     assert find(store, table, 1, texts=(TextTerm(f"writer{writer} word{last}"),))[1] == 1
-                    assert find(store, table, 1, texts=(TextTerm(f"count{last}"),))[1] == 1
+                    assert find(store, table, 1, texts=(TextTerm(f"counted{writer}x{last}"),))[1] == 1
             # Each request that is there is there as a whole, none that was acknowledged is missing, nothing else is.
             assert there == expected
             before = there

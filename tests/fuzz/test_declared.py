@@ -166,6 +166,7 @@ NOT_OF_CLIENTS = {
     "encode.table.MAX_PADDED_BYTES": "how rows are written in steps",
     "encode.sensorml.original.MAX_STORED_DEPTH": "of documents that were accepted",
     "services.table_procedures.MAX_NEW_RECORDS": "how new stations are found, one way or the other",
+    "doors.ldes.answer.MAX_PERMITTED": "callers remembered, for speed",
     "loading.findings.MAX_EXAMPLES": "how much a report of a load shows",
     "loading.findings.MAX_QUOTED": "how much a report of a load shows",
     "server.turn.MAX_BYTES": "which answers are sent together",

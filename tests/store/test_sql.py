@@ -30,7 +30,7 @@ from tests.store.table_support import alter, find, insert, make, numbered
 
 from thalweg.domain.errors import StoreUnavailable
 from thalweg.domain.store import Store
-from thalweg.domain.table_sql import SqlFault, SqlForbidden, SqlLimits
+from thalweg.domain.table_sql import MAX_ANSWER_BYTES, MAX_VALUE_BYTES, SqlFault, SqlForbidden, SqlLimits
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, Method, Table
 from thalweg.sql.allowed import FUNCTIONS
@@ -322,6 +322,8 @@ def test_what_takes_too_much_memory_is_refused(store: Store) -> None:
         f"SELECT string_agg(repeat('abc', 1000), '') FROM {many} AS a",
         f"SELECT array_agg(repeat('abc', 1000)) FROM {many} AS a",
         "SELECT repeat('a', 1000000000)",
+        f"SELECT repeat('a', {MAX_VALUE_BYTES + 1})",
+        f"SELECT repeat('a', {MAX_VALUE_BYTES}) AS a FROM generate_series(0, {MAX_ANSWER_BYTES // MAX_VALUE_BYTES})",
         f"SELECT repeat('abc', 300000) AS a FROM {many}",
     ):
         with pytest.raises(SqlFault, match=r"memory|long|large"):

@@ -280,7 +280,7 @@ def test_keys_and_indexes(store: Store, resource: str, tmp_path: Path) -> None:
         ("a.json", b'[{"a": NaN}]', "NaN"),
         ("a.json", b"[1, 2]", "Row 1 is not an object"),
         ("a.json", b"[]", "no rows"),
-        ("a.json", b'[{"a": ' + b"9" * 3000 + b"}]", "too many digits"),
+        ("a.json", b'[{"a": ' + b"9" * (json_rows.MAX_DIGITS + 1) + b"}]", "too many digits"),
         ("a.ndjson", b'{"a": 1}\n{"a":', "line 2"),
         ("a.geojson", b'{"type": "FeatureCollection", "features": [{"type": "Feature", ', "ends|end"),
         ("a.xlsx", b"PK\x03\x04 not a workbook", "workbook"),
@@ -331,6 +331,7 @@ def test_a_file_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv.gz", gzip.compress(b"a\n" + (b"x" * 60_000 + b"\n") * 9_000, 1))
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
+    assert reading.MAX_MEMORY_BYTES == 4 << 30
     arguments = (there, file, "", ReadOptions(), {}, (), 200 << 20)
     reader = context.Process(target=reading.read_file, args=arguments, daemon=True)
     reader.start()
