@@ -8,8 +8,9 @@ from concurrent.futures import Future
 from thalweg.domain.access import Principal
 from thalweg.domain.errors import NotFound, PermissionDenied, Unauthenticated
 from thalweg.domain.store import Store
-from thalweg.domain.table_sql import SqlAnswer, SqlLimits
+from thalweg.domain.table_sql import SqlAnswer, SqlFault, SqlLimits
 from thalweg.domain.tables import Table
+from thalweg.services.procedure_rows import ProcedureTable
 from thalweg.services.tables import TableService
 from thalweg.settings import Settings
 
@@ -33,8 +34,11 @@ class TableSql:
 
     def _table(self, name: str, principal: Principal) -> Table:
         try:
-            return self._tables.active_table(name, principal)
+            table = self._tables.active_table(name, principal)
         except (PermissionDenied, Unauthenticated):
             raise PermissionDenied("Not authorized to read resource.") from None
         except NotFound:
             raise NotFound("resource_id", f'Resource "{name[:200]}" was not found.') from None
+        if isinstance(table, ProcedureTable):
+            raise SqlFault("observations of procedures are not read by SQL; datastore_search and dumps give them")
+        return table
