@@ -109,6 +109,8 @@ def test_command_line_dumps_and_loads(server: tuple[str, str], ckan: Any, tmp_pa
     def run(*arguments: str) -> str:
         done = subprocess.run(
             [command, *arguments, "-r", server[0], "-a", server[1]],
+            # It starts itself again for its workers.
+            env=os.environ | {"PATH": f"{command.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
             capture_output=True,
             text=True,
             timeout=120,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -113,6 +114,8 @@ def test_command_line_acts_and_dumps(server: tuple[str, str], ckan: Any, tmp_pat
     def run(*arguments: str) -> str:
         done = subprocess.run(
             [command, *arguments, "-r", server[0], "-a", server[1]],
+            # It starts itself again for its workers.
+            env=os.environ | {"PATH": f"{command.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
             capture_output=True,
             text=True,
             timeout=60,
