@@ -192,7 +192,11 @@ def test_made_statements_are_answered_alike_or_refused(both: Both, sql: str) -> 
     except SqlFault:
         # A refusal is never wrong here; what users write must not be refused, above.
         return
-    columns, theirs = both.postgres.ask(sql)
+    try:
+        columns, theirs = both.postgres.ask(sql)
+    except psycopg.errors.DataError:
+        # It computes what is constant also where no row needs it, as 1 / 0 beside a condition that is never true.
+        return
     assert fields == columns
     mine = rows_of(fields, records)
     kinds = [kind for _, kind in columns]
