@@ -39,7 +39,7 @@ def folder(site: Site) -> Path:
 
 
 def stored(site: Site) -> list[Path]:
-    return [path for path in folder(site).rglob("*") if path.is_file() and path.name != "lock"]
+    return sorted(path for path in folder(site).rglob("*") if path.is_file() and path.name != "lock")
 
 
 def settled(site: Site, wanted: list[Path]) -> list[Path]:
