@@ -27,7 +27,7 @@ from thalweg.domain.access import ANONYMOUS, Actor, AuditQuery, Grant, Principal
 from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import InvalidParameter, NotFound
 from thalweg.doors.http import Deferred, Request
-from thalweg.doors.ldes import follow
+from thalweg.services import followers
 from thalweg.settings import Settings
 
 PAGE = "hindrances/pages?pageNumber=1"
@@ -192,7 +192,7 @@ def test_validator_of_a_hidden_page_is_no_way_in(ldes: Ldes) -> None:
 
 
 def test_follower_is_let_go_when_the_stream_is_hidden(ldes: Ldes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "LOOK_S", 0.01)
+    monkeypatch.setattr(followers, "LOOK_S", 0.01)
     headers = [(b"accept", b"text/event-stream")]
     request = Request("GET", "hindrances", b"", tuple(headers), b"", "default", "http://x.org/ldes", ADMIN)
     waiting = []

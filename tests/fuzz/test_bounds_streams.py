@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from io import BytesIO
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from thalweg.loading.features import json_split
 from thalweg.loading.features.report import MAX_EXAMPLES, LayerReport, Problem
 from thalweg.server.clients import MAX_FORWARDED, Clients
 from thalweg.server.turn import MAX_ANSWERS, Turn
-from thalweg.services import stream_work
+from thalweg.services import followers, stream_work
 from thalweg.settings import Settings
 
 EX = "http://example.org/"
@@ -231,15 +232,19 @@ def test_events_of_one_answer_and_followers_are_bounded(ldes: Ldes, monkeypatch:
     before = ldes.services.streams.state(stream).sequence
     assert ldes.ingest(*(member(f"e{n}") for n in range(6))) == [201] * 6
     assert ldes.get(f"hindrances?after={before}", "text/event-stream").text.count("event: member") == 3
-    monkeypatch.setattr(follow, "MAX_FOLLOWERS", 2)
-    waiting = follow._Followers()
+    monkeypatch.setattr(followers, "MAX_FOLLOWERS", 2)
+    waiting = followers.Followers("test", "streams")
     newest = ldes.services.streams.state(stream).sequence
-    held = [waiting.wait(ldes.services.streams, stream, newest, 0.1) for _ in range(2)]
+
+    def wait() -> Future[None]:
+        return waiting.wait(stream.id, lambda: ldes.services.streams.state(stream).sequence, newest, 0.1)
+
+    held = [wait() for _ in range(2)]
     with pytest.raises(StoreUnavailable):
-        waiting.wait(ldes.services.streams, stream, newest, 0.1)
+        wait()
     for future in held:
         future.result(10)
-    waiting.wait(ldes.services.streams, stream, newest, 0.1).result(10)
+    wait().result(10)
 
 
 def test_work_that_waits_in_the_ldes_door_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,10 +33,15 @@ class _Waiting:
 
 
 class Followers:
-    """Futures that are done once there is something after a number, or their time is over. For all threads."""
+    """Futures that are done once there is something after a number, or their time is over. For all threads.
 
-    def __init__(self, name: str) -> None:
+    name  of the thread
+    what  is followed, as those are told who are too many
+    """
+
+    def __init__(self, name: str, what: str) -> None:
         self._name = name
+        self._what = what
         self._lock = threading.Lock()
         self._waiting: dict[Hashable, list[_Waiting]] = {}
         self._count = 0
@@ -51,7 +56,7 @@ class Followers:
         future: Future[None] = Future()
         with self._lock:
             if self._count >= MAX_FOLLOWERS:
-                raise StoreUnavailable("Too many clients follow resources here; try again later.", retry_after_s=10)
+                raise StoreUnavailable(f"Too many clients follow {self._what} here; try again later.", retry_after_s=10)
             self._count += 1
             self._waiting.setdefault(key, []).append(_Waiting(future, newest, after, time.monotonic() + wait_s))
             if self._thread is None:
@@ -78,7 +83,7 @@ class Followers:
         except NotFound as error:
             failure = error
         except Exception as error:
-            _logger.warning("who follows a resource cannot be served: %s", error)
+            _logger.warning("who follows %s cannot be served: %s", self._what, error)
             failure = error
         now_s = time.monotonic()
         ready = [item for item in group if failure is not None or number > item.after or now_s >= item.until_s]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
@@ -19,7 +19,7 @@ from thalweg.doors.ckan.documents import download_url, package_document, resourc
 from thalweg.doors.ckan.errors import fault
 from thalweg.doors.ckan.files import Upload, has_upload, upload_of
 from thalweg.doors.ckan.reading import Parameters, json_or
-from thalweg.doors.ckan.transport import Call, answer
+from thalweg.doors.ckan.transport import Call, answer, in_thread
 from thalweg.doors.http import Deferred, Response
 from thalweg.services.services import Services
 
@@ -77,14 +77,9 @@ def package_show(call: Call, services: Services) -> Response:
     if package.id < 0:
         # In a thread, as all streamed answers are made: a workspace may have thousands of procedures.
         response = answer(call, None)
-        response.body = _whole(lambda: answer(call, shown(package, call, services)))
+        response.body = in_thread(lambda: answer(call, shown(package, call, services)))
         return response
     return answer(call, shown(package, call, services))
-
-
-def _whole(work: Callable[[], Response]) -> Iterator[bytes]:
-    body = work().body
-    yield body if isinstance(body, bytes) else b"".join(body)
 
 
 def current_package_list_with_resources(call: Call, services: Services) -> Response:

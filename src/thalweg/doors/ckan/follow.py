@@ -37,7 +37,7 @@ RETRY_MS: Final = 50
 _KNOWN: Final = frozenset("after filters fields".split())
 _HEADERS: Final = (("Cache-Control", "no-store"), ("Vary", "Cookie"))
 
-_followers: Final = Followers("ckan-follow")
+_followers: Final = Followers("ckan-follow", "resources")
 
 
 def follow(request: Request, services: Services) -> Response | Deferred:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
@@ -23,7 +23,7 @@ from thalweg.doors.ckan.errors import JSON
 from thalweg.doors.ckan.filters import condition_of
 from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.rows import RANK, RowWriter
-from thalweg.doors.ckan.transport import Call, answer, default, head_of, pairs, parameters_of, wrapped
+from thalweg.doors.ckan.transport import Call, answer, default, head_of, in_thread, pairs, parameters_of, wrapped
 from thalweg.doors.http import Request, Response
 from thalweg.services.services import Services
 
@@ -228,7 +228,7 @@ def datastore_search(call: Call, services: Services) -> Response:
     if is_short(prepared, services):
         return wrapped(call, _searched(call, prepared, services))
     response = wrapped(call, b"")
-    response.body = _in_thread(lambda: wrapped(call, _searched(call, prepared, services)))
+    response.body = in_thread(lambda: wrapped(call, _searched(call, prepared, services)))
     return response
 
 
@@ -237,12 +237,6 @@ def is_short(prepared: Prepared, services: Services) -> bool:
     if prepared.limit > MAX_INLINE_ROWS:
         return False
     return prepared.search.is_quick or services.tables.figures(prepared.table).count <= MAX_INLINE_SCAN
-
-
-def _in_thread(work: Callable[[], Response]) -> Iterator[bytes]:
-    """A body of one block, which is made where blocks of streamed answers are: in a thread."""
-    body = work().body
-    yield body if isinstance(body, bytes) else b"".join(body)
 
 
 def _searched(call: Call, prepared: Prepared, services: Services) -> bytes:
@@ -269,7 +263,7 @@ def _all_tables(call: Call, services: Services) -> Response:
     read.done()
     response = wrapped(call, b"")
     # In a thread: there may be thousands, of procedures too.
-    response.body = _in_thread(lambda: _listed_tables(call, services, limit, offset))
+    response.body = in_thread(lambda: _listed_tables(call, services, limit, offset))
     return response
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from html import escape
@@ -195,3 +195,9 @@ def wrapped(call: Call, body: bytes) -> Response:
         text = f"{escape(call.callback[:200])}(".encode() + body + b");"
         return Response(text, JAVASCRIPT, headers=[("Vary", "Cookie")])
     return Response(body, JSON, headers=[("Vary", "Cookie")])
+
+
+def in_thread(work: Callable[[], Response]) -> Iterator[bytes]:
+    """A body of one block, which is made where blocks of streamed answers are: in a thread."""
+    body = work().body
+    yield body if isinstance(body, bytes) else b"".join(body)

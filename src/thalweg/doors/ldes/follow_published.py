@@ -6,29 +6,15 @@ event of an answer carries an id, so that a client that is cut off gets the whol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import parse_qs
 
-from thalweg.domain.snapshot import Catalogue
-from thalweg.domain.streams import EventStream, StoredMember, StreamState
+from thalweg.domain.streams import EventStream, StoredMember
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.ldes.answer import find_stream, head, seen
 from thalweg.doors.ldes.follow import MAX_EVENTS, RETRY_MS, WAIT_S, followers
 from thalweg.encode.rdf.syntax import EVENT_STREAM
-from thalweg.services.published import TRACK, Published, track_of
+from thalweg.services.published import TRACK, track_of
 from thalweg.services.services import Services
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What tells whether something has come to the parts that a caller sees."""
-
-    published: Published
-    shown: Catalogue
-    track: int | None
-
-    def state(self, stream: EventStream) -> StreamState:
-        return self.published.state(stream, self.shown)
 
 
 def follow_published(request: Request, services: Services, stream: EventStream) -> Response | Deferred:
@@ -58,7 +44,9 @@ def follow_published(request: Request, services: Services, stream: EventStream) 
         return answer(*published.members_after(found, seen(request, services), after, MAX_EVENTS, track))
 
     wait_s = min(WAIT_S, services.settings.request_timeout_s / 2)
-    return Deferred(followers.wait(_Parts(published, shown, track), stream, newest, wait_s), finish_later)
+    # Each sees parts of its own: none is asked for together with another.
+    look = followers.wait(object(), lambda: published.state(stream, shown).sequence, newest, wait_s)
+    return Deferred(look, finish_later)
 
 
 def _events(members: list[StoredMember], stream: EventStream, after: str, cursor: str) -> bytes:
