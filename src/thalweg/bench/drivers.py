@@ -101,7 +101,7 @@ class Session:
             Sample(
                 request.operation, start - self._begin, time.perf_counter() - start,
                 waited + answer.first_s if answer else 0.0, answer.connect_s if answer else 0.0,
-                answer.status if answer else 0, size, len(answer.body) if answer else 0, reason, self.number,
+                answer.status if answer else 0, size, answer.size if answer else 0, reason, self.number,
             )
         )  # fmt: skip
 
