@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from thalweg.bench.run import RunOptions
+    from thalweg.bench.options import RunOptions
 
 CREDENTIALS = "THALWEG_BENCH_CREDENTIALS"
 TOKEN = "THALWEG_BENCH_TOKEN"  # noqa: S105 (the name of a variable)
@@ -188,7 +188,7 @@ _OPTIONS = (
 def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapped(profile: str, out: Path | None, **given: Any) -> Any:
-        from thalweg.bench.run import RunOptions
+        from thalweg.bench.options import RunOptions
         from thalweg.bench.workloads import Options
 
         name, _, password = os.environ.get(CREDENTIALS, "").partition(":")
