@@ -15,7 +15,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -81,7 +81,9 @@ class Workers:
         """
         if not self._count:
             for function, arguments in tasks:
-                yield function(*arguments)
+                with _no_collection():
+                    result = function(*arguments)
+                yield result
             return
         self._start()
         waiting: deque[Connection] = deque()
@@ -107,6 +109,18 @@ class Workers:
             there.close()
             self._processes.append(process)
             self._pipes.append(here)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Batches are trees of many small objects: to look for cycles among them takes as long as to parse them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _received(pipe: Connection) -> Any:
@@ -142,7 +156,6 @@ def work(connection: Connection, memory_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    # Batches are trees of many small objects: to look for cycles among them takes as long as to parse them.
     gc.disable()
     gc.freeze()
     tasks: queue.Queue[Task[Any] | None] = queue.Queue(WAITING)
@@ -159,6 +172,7 @@ def work(connection: Connection, memory_bytes: int) -> None:
     threading.Thread(target=receive, name="tasks", daemon=True).start()
     done = 0
     while (task := tasks.get()) is not None:
+        # Without collection, see ``_no_collection``; what little there is, is looked for now and then.
         message = _done(*task)
         del task
         done += 1
