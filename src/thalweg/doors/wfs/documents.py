@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from urllib.parse import quote
 import orjson
 
 from thalweg.domain.features import Layer
+from thalweg.doors.http import Response
 from thalweg.doors.wfs.context import Context
 from thalweg.encode.crs import Gml
 from thalweg.encode.xmltext import attribute
@@ -51,9 +52,60 @@ class Numbers:
     lock_id: str = ""
 
 
+MOMENT: Final = "\0"
+"""Stands in documents being made where the time of the answer goes; no document may hold that character."""
+
+
 def time_stamp() -> str:
     """Now, as documents write it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    milliseconds = time.time_ns() // 1_000_000
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """An answer of which all is there but its time.
+
+    pieces  one after the other, MOMENT in any of the small ones
+    """
+
+    pieces: tuple[bytes, ...]
+    content_type: str
+
+    @staticmethod
+    def of(pieces: Iterable[bytes], content_type: str) -> Document:
+        """Small pieces that are neighbours as one."""
+        found: list[bytes] = []
+        for piece in pieces:
+            if found and len(piece) + len(found[-1]) <= _SMALL_BYTES:
+                found[-1] += piece
+            elif piece:
+                found.append(piece)
+        return Document(tuple(found), content_type)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.pieces))
+
+    def response(self) -> Response:
+        """It as of now. Large pieces are sent as they lie, without being copied."""
+        pieces = [dated(piece) if len(piece) <= _SMALL_BYTES else piece for piece in self.pieces]
+        return Response(pieces[0] if len(pieces) == 1 else pieces, self.content_type)
+
+
+def dated(text: bytes) -> bytes:
+    """A part of a document with the time of now."""
+    return text.replace(_MOMENT, time_stamp().encode()) if _MOMENT in text else text
+
+
+_MOMENT: Final = MOMENT.encode()
+_SMALL_BYTES: Final = 16 * 1024
+"""Pieces are joined up to this size, which costs less than to send two."""
 
 
 def namespaces(context: Context, gml: Gml, layers: Sequence[Layer]) -> str:
@@ -73,15 +125,18 @@ def _namespaces(prefix: str, uri: str, base_url: str, gml: Gml, names: tuple[str
     return f'{_NAMESPACES[gml]} xmlns:{prefix}="{attribute(uri)}" {_XSI} xsi:schemaLocation="{attribute(location)}"'
 
 
-def head_20(bindings: str, numbers: Numbers) -> bytes:
-    """Opening of a wfs:FeatureCollection of 2.0."""
-    return f"{_DECLARATION}<wfs:FeatureCollection {bindings}{attributes_20(numbers)}>".encode()
+def head_20(bindings: str, numbers: Numbers, moment: str = "") -> bytes:
+    """Opening of a wfs:FeatureCollection of 2.0.
+
+    moment  the time as written, here and below; empty: now
+    """
+    return f"{_DECLARATION}<wfs:FeatureCollection {bindings}{attributes_20(numbers, moment)}>".encode()
 
 
-def attributes_20(numbers: Numbers) -> str:
+def attributes_20(numbers: Numbers, moment: str = "") -> str:
     """Response parameters of OGC 09-025r2 clause 7.7.4, with a blank before."""
     matched = "unknown" if numbers.matched is None else str(numbers.matched)
-    text = f' timeStamp="{time_stamp()}" numberMatched="{matched}" numberReturned="{numbers.returned}"'
+    text = f' timeStamp="{moment or time_stamp()}" numberMatched="{matched}" numberReturned="{numbers.returned}"'
     if numbers.next_url:
         text += f' next="{attribute(numbers.next_url)}"'
     if numbers.previous_url:
@@ -91,19 +146,20 @@ def attributes_20(numbers: Numbers) -> str:
     return text
 
 
-def inner_20(numbers: Numbers) -> bytes:
+def inner_20(numbers: Numbers, moment: str = "") -> bytes:
     """Opening of the collection of one query of several."""
-    return f"<wfs:member><wfs:FeatureCollection{attributes_20(numbers)}>".encode()
+    return f"<wfs:member><wfs:FeatureCollection{attributes_20(numbers, moment)}>".encode()
 
 
 INNER_TAIL: Final = b"</wfs:FeatureCollection></wfs:member>"
 
 
-def head_11(bindings: str, number: int, lock_id: str = "") -> bytes:
+def head_11(bindings: str, number: int, lock_id: str = "", moment: str = "") -> bytes:
     """Opening of a collection of 1.1.0. ``number`` matched for hits, else in this answer."""
     lock = f' lockId="{attribute(lock_id)}"' if lock_id else ""
     return (
-        f'{_DECLARATION}<wfs:FeatureCollection {bindings}{lock} timeStamp="{time_stamp()}" numberOfFeatures="{number}">'
+        f'{_DECLARATION}<wfs:FeatureCollection {bindings}{lock} timeStamp="{moment or time_stamp()}" '
+        f'numberOfFeatures="{number}">'
     ).encode()
 
 
@@ -119,7 +175,7 @@ def head_10(bindings: str, lock_id: str = "") -> bytes:
 JSON_HEAD: Final = b'{"type":"FeatureCollection","features":['
 
 
-def json_tail(numbers: Numbers, srid: int | None) -> bytes:
+def json_tail(numbers: Numbers, srid: int | None, moment: str = "") -> bytes:
     """What follows the features: counts, links to other pages, and the CRS, whose order in GeoJSON is x y.
 
     srid  None: there is no geometry
@@ -137,9 +193,8 @@ def json_tail(numbers: Numbers, srid: int | None) -> bytes:
         "totalFeatures": matched,
         "numberMatched": matched,
         "numberReturned": numbers.returned,
-        "timeStamp": time_stamp(),
     }
-    parts = [orjson.dumps(tail)[1:-1]]
+    parts = [orjson.dumps(tail)[1:-1], f'"timeStamp":"{moment or time_stamp()}"'.encode()]
     if links:
         parts.append(b'"links":' + orjson.dumps(links))
     if numbers.lock_id:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 import shapely
@@ -22,7 +23,7 @@ from thalweg.doors.http import Response
 from thalweg.doors.wfs import documents
 from thalweg.doors.wfs.anchors import anchored, numbers_of
 from thalweg.doors.wfs.context import Context
-from thalweg.doors.wfs.documents import Numbers
+from thalweg.doors.wfs.documents import MOMENT, Document, Numbers
 from thalweg.doors.wfs.formats import JSONP, OutputFormat
 from thalweg.doors.wfs.paging import first_page, page_links
 from thalweg.doors.wfs.repeated import refer_to_repeated
@@ -168,11 +169,24 @@ def answer(
     asked: GetFeature, groups: Sequence[Sequence[Plan]], form: OutputFormat, context: Context, *, lock_id: str = ""
 ) -> Response:
     """The document for a request's queries, each a group of plans; made in a thread where it may take long."""
+    made = document(asked, groups, form, context, lock_id=lock_id)
+    return made.response() if isinstance(made, Document) else made
+
+
+def document(
+    asked: GetFeature, groups: Sequence[Sequence[Plan]], form: OutputFormat, context: Context, *, lock_id: str = ""
+) -> Document | Response:
+    """As ``answer``; without its time where all of it is there."""
     try:
         return _answer(asked, groups, form, context, lock_id)
     except NeedsThread:
         inside = replace(context, in_thread=True)
-        return Response(lazily(lambda: _answer(asked, groups, form, inside, lock_id)), form.content_type)
+
+        def make() -> Response:
+            made = _answer(asked, groups, form, inside, lock_id)
+            return made.response() if isinstance(made, Document) else made
+
+        return Response(lazily(make), form.content_type)
 
 
 def lazily(make: Callable[[], Response]) -> Iterator[bytes]:
@@ -186,7 +200,7 @@ def lazily(make: Callable[[], Response]) -> Iterator[bytes]:
 
 def _answer(
     asked: GetFeature, groups: Sequence[Sequence[Plan]], form: OutputFormat, context: Context, lock_id: str
-) -> Response:
+) -> Document | Response:
     if asked.result_type is ResultType.HITS:
         if not context.in_thread and any(plan.where is not None for group in groups for plan in group):
             raise NeedsThread
@@ -273,7 +287,7 @@ def _numbers(
 
 def _gml(
     groups: Sequence[Sequence[Part]], flat: Sequence[Part], numbers: Numbers, form: OutputFormat, context: Context
-) -> Response:
+) -> Document | Response:
     gml = form.gml
     layers = [part.plan.layer for part in flat]
     bindings = documents.namespaces(context, gml, layers)
@@ -281,9 +295,9 @@ def _gml(
         bindings += ' xmlns:xlink="http://www.w3.org/1999/xlink"'
         refer_to_repeated(flat)
     if gml is Gml.V32:
-        head = documents.head_20(bindings, numbers)
+        head = documents.head_20(bindings, numbers, MOMENT)
     elif gml is Gml.V31:
-        head = documents.head_11(bindings, numbers.returned, numbers.lock_id)
+        head = documents.head_11(bindings, numbers.returned, numbers.lock_id, MOMENT)
     else:
         head = documents.head_10(bindings, numbers.lock_id)
     if gml is Gml.V32 and len(groups) > 1:
@@ -302,18 +316,25 @@ def _nested(head: bytes, groups: Sequence[Sequence[Part]]) -> list[Iterable[byte
         matched: int | None = 0
         for part in group:
             matched = None if matched is None or part.matched is None else matched + part.matched
-        found.append((documents.inner_20(Numbers(matched, sum(part.returned for part in group))),))
+        found.append((documents.inner_20(Numbers(matched, sum(part.returned for part in group)), MOMENT),))
         found += [part.chunks for part in group]
         found.append((documents.INNER_TAIL,))
     found.append((documents.TAIL,))
     return found
 
 
-def _response(pieces: Sequence[Iterable[bytes]], form: OutputFormat) -> Response:
-    """Whole where all is there already, streamed else."""
+def _response(pieces: Sequence[Iterable[bytes]], form: OutputFormat) -> Document | Response:
+    """Whole where all is there already, streamed else.
+
+    pieces  lists of what is made here, in which MOMENT may stand, and parts' chunks
+    """
     if all(isinstance(piece, Sequence) for piece in pieces):
-        return Response(b"".join(chunk for piece in pieces for chunk in piece), form.content_type)
-    return Response(_gathered(chunk for piece in pieces for chunk in piece), form.content_type)
+        return Document.of(chain.from_iterable(pieces), form.content_type)
+    return Response(_gathered(chain.from_iterable(map(_dated, pieces))), form.content_type)
+
+
+def _dated(piece: Iterable[bytes]) -> Iterable[bytes]:
+    return [documents.dated(text) for text in piece] if isinstance(piece, tuple) else piece
 
 
 _BLOCK_BYTES: Final = 256 * 1024
@@ -336,17 +357,17 @@ def _gathered(chunks: Iterable[bytes]) -> Iterator[bytes]:
 # ---------------------------------------------------------------- GeoJSON
 
 
-def _json(asked: GetFeature, parts: Sequence[Part], numbers: Numbers, form: OutputFormat) -> Response:
+def _json(asked: GetFeature, parts: Sequence[Part], numbers: Numbers, form: OutputFormat) -> Document | Response:
     srids = {
         part.plan.layer.srid if part.plan.srs_name is None else part.plan.srs_name.srid
         for part in parts
         if part.plan.layer.has_geometry
     }
-    tail = documents.json_tail(numbers, srids.pop() if len(srids) == 1 else None)
+    tail = documents.json_tail(numbers, srids.pop() if len(srids) == 1 else None, MOMENT)
     before, after = callback(asked) if form is JSONP else (b"", b"")
     content: list[Iterable[bytes]] = [(before + documents.JSON_HEAD,)]
     if all(isinstance(part.chunks, Sequence) for part in parts):
-        joined = b"".join(chunk for part in parts for chunk in part.chunks)
+        joined = b"".join([chunk for part in parts for chunk in part.chunks])
         content += [(joined[:-1], tail, after)]
     else:
         content += [_without_last_comma(chunk for part in parts for chunk in part.chunks), (tail, after)]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from thalweg.auth.policy import Action
-from thalweg.domain.errors import InvalidParameter, InvalidRequest, NotFound
+from thalweg.domain.errors import InvalidParameter, InvalidRequest
+from thalweg.domain.snapshot import Catalogue
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.wfs import kvp, pox, soap
 from thalweg.doors.wfs.by_id import get_feature_by_id, get_gml_object
 from thalweg.doors.wfs.capabilities import get_capabilities
 from thalweg.doors.wfs.context import Context
 from thalweg.doors.wfs.describe import describe_feature_type
+from thalweg.doors.wfs.documents import Document
 from thalweg.doors.wfs.errors import OperationNotSupported
-from thalweg.doors.wfs.formats import OutputFormat, output_format
-from thalweg.doors.wfs.get_feature import answer
+from thalweg.doors.wfs.formats import output_format
+from thalweg.doors.wfs.get_feature import answer, document
 from thalweg.doors.wfs.joins import join_answer
+from thalweg.doors.wfs.kept import Key, Memory, Ready, query_key
 from thalweg.doors.wfs.locking import get_feature_with_lock, lock_feature
 from thalweg.doors.wfs.property_value import get_property_value
 from thalweg.doors.wfs.request import (
@@ -39,7 +39,7 @@ from thalweg.doors.wfs.request import (
     StoredQueryCall,
     Transaction,
 )
-from thalweg.doors.wfs.resolve import Plan, plans
+from thalweg.doors.wfs.resolve import plans
 from thalweg.doors.wfs.stored import (
     create_stored_query,
     describe_stored_queries,
@@ -70,55 +70,8 @@ OPERATIONS: Final = {
 """What the caller has to be permitted to do."""
 MAX_QUERY_NODES: Final = 200_000
 """Most elements and attributes of callers who may not change features: a filter names some thousand values."""
-MAX_REMEMBERED: Final = 512
-"""Most parsed queries that a process remembers."""
-MAX_REMEMBERED_BYTES: Final = 2_048
-"""Longest query string that is remembered."""
+_MEMORY: Final = Memory()
 _FORM: Final = "application/x-www-form-urlencoded"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ready:
-    """A GetFeature as remembered: parsed, resolved and bound. Good while its layers are what they were."""
-
-    asked: GetFeature
-    groups: Sequence[Sequence[Plan]]
-    form: OutputFormat
-
-
-class _Memory:
-    """The queries seen last, by workspace and raw text. Any thread may call it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[str, str, bytes], _Ready] = OrderedDict()
-
-    def get(self, request: Request, context: Context) -> _Ready | None:
-        found = self._found.get((context.base_url, context.workspace.uuid, request.query))
-        if found is None:
-            return None
-        features = context.services.features
-        for group in found.groups:
-            for plan in group:
-                layer = plan.layer
-                try:
-                    if features.layer(context.catalogue, layer.name, context.principal, "typeName") is not layer:
-                        return None
-                except NotFound:
-                    return None
-        return found
-
-    def put(self, request: Request, context: Context, ready: _Ready) -> None:
-        # "now" means another instant each time.
-        if len(request.query) > MAX_REMEMBERED_BYTES or b"now" in request.query.lower():
-            return
-        with self._lock:
-            self._found[(context.base_url, context.workspace.uuid, request.query)] = ready
-            while len(self._found) > MAX_REMEMBERED:
-                self._found.popitem(last=False)
-
-
-_MEMORY: Final = _Memory()
 
 
 def handle(request: Request, services: Services) -> Response | Deferred:
@@ -126,14 +79,31 @@ def handle(request: Request, services: Services) -> Response | Deferred:
     # What the caller may not read is not in it: all that follows, errors too, is made of this and the layers asked for
     # with it.
     catalogue = services.catalogue.seen(request.workspace, request.principal)
-    context = Context.of(services, catalogue, request)
     if request.method == "GET":
-        ready = _MEMORY.get(request, context)
+        key = query_key(request, catalogue)
+        ready = _MEMORY.get(key, catalogue, request.principal, services.features)
         if ready is not None:
-            return answer(ready.asked, ready.groups, ready.form, context)
+            return _again(key, ready, catalogue, request, services)
+    context = Context.of(services, catalogue, request)
     asked, envelope = parse(request, context)
     result = perform(asked, request, context)
     return soap.wrapped(result, envelope) if envelope else result
+
+
+def _again(key: Key, ready: Ready, catalogue: Catalogue, request: Request, services: Services) -> Response:
+    """The answer to a query that is remembered; kept where it was asked for before and nothing has changed since."""
+    generations = ready.generations(services.features)
+    kept = _MEMORY.kept(key, generations)
+    if kept is not None:
+        return kept.response()
+    made = document(ready.asked, ready.groups, ready.form, Context.of(services, catalogue, request))
+    if not isinstance(made, Document):
+        return made
+    # Read anew: what was made may be of a later state.
+    if generations == ready.last_generations == ready.generations(services.features):
+        _MEMORY.keep(key, generations, made)
+    ready.last_generations = generations
+    return made.response()
 
 
 def parse(request: Request, context: Context) -> tuple[Operation, str]:
@@ -242,7 +212,7 @@ def _get_feature(asked: GetFeature, request: Request, context: Context) -> Respo
     groups = plans(_separate(queries), context, asked.version)
     # Which layers ids alone belong to depends on who asks.
     if request.method == "GET" and all(isinstance(query, Query) and query.types for query in asked.queries):
-        _MEMORY.put(request, context, _Ready(asked, groups, form))
+        _MEMORY.put(query_key(request, context.catalogue), Ready(asked, groups, form))
     return answer(asked, groups, form, context)
 
 

@@ -104,10 +104,18 @@ class FeatureReader:
     def _state(self, reader: Reader, layer: Layer) -> tuple[LayerState, int]:
         """The state, and the stamp that all fragments stand on. Raises NotFound for a layer that is gone, whose tables
         may be, too: to be asked first in every snapshot, as a stream may have waited long."""
+        known = reader.known
+        if known is not None:
+            found: tuple[LayerState, int] | None = known.get(("layer state", layer.id))
+            if found is not None:
+                return found
         rows = reader.rows(SELECT_STATE, (layer.id,))
         if not rows:
             raise no_layer(layer.id)
-        return state_of(rows[0], layer.srid), rows[0][9]
+        found = state_of(rows[0], layer.srid), rows[0][9]
+        if known is not None:
+            known["layer state", layer.id] = found
+        return found
 
     def states(self, workspace_id: int) -> dict[int, LayerState]:
         """See ``FeatureStore.layer_states``."""

@@ -1,0 +1,131 @@
+"""GetFeature requests that come again: remembered as parsed, resolved and bound; and answers to them.
+
+Clients ask for the same first page, tile or box of a layer again and again. An answer is a function of the query and of
+the states of its layers, each of which has a generation that every commit to it raises. So an answer that was made
+twice of the same generations is kept, without its time, and given out as long as the store, asked anew for each
+request, has these generations. Nothing has to be told of edits, and nothing can be stale. What the caller may read is
+asked before, each time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from thalweg.domain.access import Principal
+from thalweg.domain.errors import NotFound
+from thalweg.domain.features import Layer
+from thalweg.domain.snapshot import Catalogue
+from thalweg.doors.http import Request
+from thalweg.doors.wfs.documents import Document
+from thalweg.doors.wfs.formats import OutputFormat
+from thalweg.doors.wfs.request import GetFeature
+from thalweg.doors.wfs.resolve import Plan
+from thalweg.services.features import FeatureService
+
+MAX_REMEMBERED: Final = 512
+"""Most parsed queries that a process remembers."""
+MAX_REMEMBERED_BYTES: Final = 2_048
+"""Longest query string that is remembered."""
+KEPT_BYTES: Final = 32 << 20
+"""Of answers that a process keeps: some hundred pages of two hundred features."""
+ANSWER_BYTES: Final = KEPT_BYTES // 16
+"""Longest answer that is kept."""
+
+Key: TypeAlias = tuple[str, str, str, bytes]
+"""Base address, workspace and its name, raw query."""
+Generations: TypeAlias = tuple[tuple[int, int], ...]
+"""Numbers and generations of layers."""
+
+
+def query_key(request: Request, catalogue: Catalogue) -> Key:
+    """All that an answer's bytes depend on, but for the layers themselves."""
+    workspace = catalogue.workspace
+    return request.base_url, workspace.uuid, workspace.name, request.query
+
+
+@dataclass(slots=True, eq=False)
+class Ready:
+    """A GetFeature as remembered. Good while its layers are what they were.
+
+    last_generations  of its layers when it was answered last
+    """
+
+    asked: GetFeature
+    groups: Sequence[Sequence[Plan]]
+    form: OutputFormat
+    last_generations: Generations | None = None
+
+    def layers(self) -> list[Layer]:
+        return [plan.layer for group in self.groups for plan in group]
+
+    def generations(self, features: FeatureService) -> Generations | None:
+        """Of its layers, as of now; None where a layer is made of other data (of procedures)."""
+        found = []
+        for group in self.groups:
+            for plan in group:
+                if plan.layer.id < 0:
+                    return None
+                found.append((plan.layer.id, features.state(plan.layer).generation))
+        return tuple(found)
+
+
+class Memory:
+    """The queries seen last and the answers kept. Any thread may call it."""
+
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self._most = kept_bytes
+        self._lock = threading.Lock()
+        self._found: OrderedDict[Key, Ready] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[Generations, Document]] = OrderedDict()
+        self._size = 0
+
+    def get(self, key: Key, catalogue: Catalogue, principal: Principal, features: FeatureService) -> Ready | None:
+        """The query, if its layers are what they were and the caller may read them."""
+        found = self._found.get(key)
+        if found is None:
+            return None
+        for group in found.groups:
+            for plan in group:
+                layer = plan.layer
+                try:
+                    if features.layer(catalogue, layer.name, principal, "typeName") is not layer:
+                        return None
+                except NotFound:
+                    return None
+        return found
+
+    def put(self, key: Key, ready: Ready) -> None:
+        # "now" means another instant each time.
+        query = key[-1]
+        if len(query) > MAX_REMEMBERED_BYTES or b"now" in query.lower():
+            return
+        with self._lock:
+            self._found[key] = ready
+            while len(self._found) > MAX_REMEMBERED:
+                self._found.popitem(last=False)
+
+    def kept(self, key: Key, generations: Generations | None) -> Document | None:
+        """The answer, if it is of these generations."""
+        found = self._kept.get(key)
+        if found is None or found[0] != generations:
+            return None
+        return found[1]
+
+    def keep(self, key: Key, generations: Generations | None, answer: Document) -> None:
+        """Keep an answer that was made of these generations, if it is not too long; the oldest ones make room."""
+        size = answer.size
+        if generations is None or size > self._most // 16:
+            return
+        with self._lock:
+            before = self._kept.pop(key, None)
+            if before is not None:
+                self._size -= before[1].size
+            self._kept[key] = generations, answer
+            self._size += size
+            while self._size > self._most:
+                _, (_, oldest) = self._kept.popitem(last=False)
+                self._size -= oldest.size
