@@ -18,7 +18,8 @@ from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Store
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import MAX_FIELD_NAME, ROW_ID, Field, Package, Search, SortKey, TableFigures, TableQuery
-from thalweg.services.procedure_rows import TIME, ProcedureRelation, ProcedureSearch, ProcedureTable, Source
+from thalweg.services.procedure_rows import TIME, ProcedureSearch, ProcedureTable, Source
+from thalweg.services.procedure_sql import ProcedureRelation
 
 PACKAGE_PREFIX: Final = "procedures-of-"
 """Names of these packages: this and the workspace's name. No other package may be named so."""
@@ -143,7 +144,9 @@ class ProcedureTables:
         return None
 
     def relation(self, table: ProcedureTable) -> ProcedureRelation:
-        return ProcedureRelation(self._store, table)
+        """What SQL reads."""
+        columns = ((ROW_ID, "int8"), *((field.name, field.type_name) for field in table.fields))
+        return ProcedureRelation(columns, table.layout)
 
 
 _LAST: Final = TableQuery((ROW_ID,), sort=(SortKey(ROW_ID, True),), limit=1, total=False)

@@ -9,6 +9,7 @@ from thalweg.domain.table_sql import SqlFault
 from thalweg.sql.parse import walk
 from thalweg.store.sqlite.sql import intervals
 from thalweg.store.sqlite.sql.expressions import Expressions, names_of
+from thalweg.store.sqlite.sql.relations import is_never_null
 from thalweg.store.sqlite.sql.scope import E, Node, Scope
 from thalweg.store.sqlite.sql.signatures import AGGREGATES, FUNCTIONS, Signature
 from thalweg.store.sqlite.sql.types import choose, common, shown
@@ -347,7 +348,7 @@ class Calls(Expressions):
         first = descending if body["sortby_nulls"] == "SORTBY_NULLS_DEFAULT" else body["sortby_nulls"].endswith("FIRST")
         self._ordered(e.kind)
         key = self.sort_key(E(text, e.kind)) if text else self.sort_key(e)
-        if key.endswith(".id") and len(scope.items) == 1 and scope.items[0].relation is not None:
+        if is_never_null(key) and len(scope.items) == 1 and scope.items[0].relation is not None:
             # Never null, which SQLite's planner does not know of.
             return f"{key} DESC" if descending else key
         return f"{key}{' DESC' if descending else ''} NULLS {'FIRST' if first else 'LAST'}"
