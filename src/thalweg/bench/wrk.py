@@ -21,6 +21,9 @@ from thalweg.bench.tools import program
 MAX_POOL: Final = 20_000
 """Requests of a pool that are handed to wrk."""
 
+NOTHING: Final = "no answer in the measured time"
+"""The reason noted for each connection of a load of which no request was answered."""
+
 _POOL: Final = """
 local all, n = {}, 0
 local file = assert(io.open("@FILE@", "rb"))
@@ -95,11 +98,12 @@ def run(
             raise BenchError(f"wrk has not ended {timeout_s + 60:.0f} s after its time.") from error
     for line in ended.stdout.splitlines():
         if line.startswith("FIGURES "):
-            return _figures(json.loads(line[8:]))
+            return _figures(json.loads(line[8:]), connections)
     raise BenchError(f"wrk gave no figures: {(ended.stderr or ended.stdout)[-500:].strip()}")
 
 
-def _figures(seen: dict[str, Any]) -> Figures:
+def _figures(seen: dict[str, Any], connections: int) -> Figures:
+    """wrk's figures. What had no answer when the time was over is not among them, unless there is nothing else."""
     errors = {
         reason: int(seen[key])
         for key, reason in (
@@ -115,6 +119,12 @@ def _figures(seen: dict[str, Any]) -> Figures:
     # Requests without an answer are not among wrk's; here all that were sent are counted.
     requests = seen["requests"] + failures - int(seen["status"])
     seconds = seen["duration_us"] / 1e6
+    if not seen["requests"] and not failures:
+        # wrk counts what was answered: a server that answers nothing in the whole time is no server at 0 ms.
+        errors, failures, requests = {NOTHING: connections}, connections, connections
+    if not seen["requests"]:
+        nan = float("nan")
+        return Figures(requests, failures, 0.0, nan, nan, nan, {}, 0.0, errors)
     return Figures(
         requests, failures, seen["requests"] / seconds, seen["mean"] / 1e3, seen["min"] / 1e3, seen["max"] / 1e3,
         {p: seen["percentiles"][str(p)] / 1e3 for p in PERCENTILES}, seen["bytes"] / max(seen["requests"], 1), errors,

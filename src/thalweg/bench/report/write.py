@@ -8,8 +8,12 @@ from typing import Any, Final
 
 from thalweg.bench import studies
 from thalweg.bench.report.plot import plot
-from thalweg.bench.report.tables import Table, tables
+from thalweg.bench.report.table import Table
+from thalweg.bench.report.tables import tables
 from thalweg.bench.samples import TOTAL
+
+ANSWERS_EACH: Final = 2
+"""Answers a connection that a load without pause must have brought: of the last of each, wrk does not know the time."""
 
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1d1d1f;max-width:72rem;margin:2rem auto;padding:0 1rem}
@@ -85,7 +89,21 @@ def warnings(data: dict[str, Any]) -> list[str]:
                 reasons[reason] = reasons.get(reason, 0) + count
         most = sorted(reasons.items(), key=lambda item: -item[1])[:5]
         found.append(f"{failed:,} requests failed: " + "; ".join(f"{reason} ({count:,})" for reason, count in most))
+    short = [phase["label"] for phase in data["phases"] if is_short(phase)]
+    if short:
+        found.append(
+            f"{len(short)} phases were too short for so slow a server: fewer than {ANSWERS_EACH} answers a connection, "
+            f"and what was under way at their end is in no figure. Take more --seconds: {'; '.join(short[:5])}"
+        )
     return found
+
+
+def is_short(phase: dict[str, Any]) -> bool:
+    """Whether a load without pause brought so few answers that its times are cut at the phase's end."""
+    total = phase.get("operations", {}).get(TOTAL)
+    if not total or phase.get("driver") != "wrk":
+        return False
+    return bool(total["requests"] - total["failures"] < ANSWERS_EACH * phase["connections"])
 
 
 def facts(data: dict[str, Any]) -> list[tuple[str, str]]:
