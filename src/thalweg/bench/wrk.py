@@ -98,26 +98,30 @@ def run(
             raise BenchError(f"wrk has not ended {timeout_s + 60:.0f} s after its time.") from error
     for line in ended.stdout.splitlines():
         if line.startswith("FIGURES "):
-            return _figures(json.loads(line[8:]), connections)
+            refused = source is not None and next(source.stream()).refused
+            return _figures(json.loads(line[8:]), connections, refused=refused)
     raise BenchError(f"wrk gave no figures: {(ended.stderr or ended.stdout)[-500:].strip()}")
 
 
-def _figures(seen: dict[str, Any], connections: int) -> Figures:
+def _figures(seen: dict[str, Any], connections: int, *, refused: bool = False) -> Figures:
     """wrk's figures. What had no answer when the time was over is not among them, unless there is nothing else."""
+    bad, reason = seen["status"], "status 400 or above"
+    if refused:
+        bad, reason = seen["requests"] - seen["status"], "not refused"
     errors = {
-        reason: int(seen[key])
-        for key, reason in (
-            ("status", "status 400 or above"),
-            ("connect", "connection refused"),
-            ("read", "connection broken, reading"),
-            ("write", "connection broken, writing"),
-            ("timeout", "no answer in time"),
+        why: int(count)
+        for count, why in (
+            (bad, reason),
+            (seen["connect"], "connection refused"),
+            (seen["read"], "connection broken, reading"),
+            (seen["write"], "connection broken, writing"),
+            (seen["timeout"], "no answer in time"),
         )
-        if seen[key]
+        if count
     }
     failures = sum(errors.values())
     # Requests without an answer are not among wrk's; here all that were sent are counted.
-    requests = seen["requests"] + failures - int(seen["status"])
+    requests = seen["requests"] + failures - int(bad)
     seconds = seen["duration_us"] / 1e6
     if not seen["requests"] and not failures:
         # wrk counts what was answered: a server that answers nothing in the whole time is no server at 0 ms.

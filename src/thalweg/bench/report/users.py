@@ -39,6 +39,43 @@ def mix(data: dict[str, Any]) -> Iterator[Table]:
     yield _inspire(data, names)
 
 
+def overview(runs: list[dict[str, Any]]) -> Iterator[Table]:
+    """A row for each number of users of several runs; nothing for less than two."""
+    found = [data for data in runs if data.get("load", {}).get("form") == "Mix"]
+    rows = []
+    for data in found:
+        names = [name for name in operations(data) if name != TOTAL]
+        published = studies.sos_rates(case_of(data))
+        for phase in data["phases"]:
+            total = phase["operations"].get(TOTAL)
+            if total is None:
+                continue
+            asked = {n: seen for n in names if (seen := phase["operations"].get(n, {})).get("requests")}
+            slowest = [seen["percentiles_ms"].get("99") for seen in asked.values()]
+            judged = [inspire(name, seen) for name, seen in asked.items()]
+            study = [published.get((server, phase["users"], TOTAL), (None, 0.0))[0] for server in studies.SERVERS]
+            cost = phase.get("watch", {}).get("mean", {})
+            rows.append(
+                (
+                    case_of(data), f"{phase['users']}", f"{total['rate']:.2f}", failed(total),
+                    seconds(total["percentiles_ms"].get("50")),
+                    seconds(max((t for t in slowest if t is not None), default=None)),
+                    f"{cost['server_cpu']:.0f} %" if "server_cpu" in cost else "",
+                    "kept" if judged and all("not kept" not in one for one in judged) else "not kept",
+                    *("" if rate is None else f"{rate:.2f}" for rate in study),
+                )
+            )  # fmt: skip
+    if len(found) > 1:
+        yield Table(
+            "All networks",
+            (
+                "network", "users", "1/s", "failed", "50 % within, s", "slowest operation, 99 % within, s",
+                "server CPU", "INSPIRE", *(f"study, {server}, 1/s" for server in studies.SERVERS),
+            ),
+            tuple(rows),
+        )  # fmt: skip
+
+
 def operations(data: dict[str, Any]) -> list[str]:
     found = {name for phase in data["phases"] for name in phase["operations"]}
     return [name for name in _ORDER if name in found]
