@@ -468,16 +468,10 @@ def test_nobody_at_the_address(tmp_path: Path) -> None:
         (["run", "sos-day", "--folder", "/nonexistent"], "run: thalweg bench fill A"),
         (["compare", "sos-day", "--base", "yesterday"], "names nothing to compare"),
         (["compare", "sos-study", "--base", "checkout"], "not compared"),
-        (["fill", "osm_places", "--features", "3"], "no 'thalweg load features'"),
         (["report", "/nonexistent.json"], "cannot be read"),
     ],
 )
 def test_bad_words_get_a_line(words: list[str], said: str) -> None:
-    if words[0] == "fill":
-        from thalweg.cli.load import load
-
-        if "features" in load.commands:
-            pytest.skip("this Thalweg loads features")
     ended = bench(*words)
     assert ended.exit_code in (1, 2)
     assert said in ended.output

@@ -125,7 +125,7 @@ def _check_equal(opened: dict[str, Target], work: dict[str, workloads.Work], res
     for case, other in zip(work["base"].cases, work["change"].cases, strict=True):
         if not case.sample:
             first = next(case.source.stream())
-            if first.method != "GET" or first.operation == "malformed":
+            if first.method != "GET" or first.refused:
                 result.data["checks"].append({"case": case.label, "compared": "statuses alone"})
                 continue
         pairs: list[Any] = list(zip(case.sample, other.sample, strict=True)) or [
@@ -209,6 +209,11 @@ def conclude(case: str, amount: float, seen: dict[str, list[dict[str, Any]]], re
     for quantity in ("rate", "50", "99"):
         pairs = [(of(quantity, b), of(quantity, c)) for b, c in zip(seen["base"], seen["change"], strict=True)]
         if not all(b > 0 and c > 0 for b, c in pairs):
+            if quantity == "rate":
+                # A side that answered nothing: said, not left out.
+                found["quantities"]["rate"] = {
+                    "ratio": None, "low": None, "high": None, "ratios": [], "verdict": "not comparable",
+                }  # fmt: skip
             continue
         ratios = spread([c / b for b, c in pairs])
         found["quantities"]["rate" if quantity == "rate" else f"p{quantity}"] = {
@@ -220,6 +225,8 @@ def conclude(case: str, amount: float, seen: dict[str, list[dict[str, Any]]], re
     result.write()
     for name, one in found["quantities"].items():
         say(
-            f"{case} at {amount:g}: {name} change/base {one['ratio']:.3f} ({one['low']:.3f}-{one['high']:.3f}): "
-            f"{one['verdict']}" + (f", {errors} failures" if errors else "")
+            f"{case} at {amount:g}: {name} change/base "
+            + ("" if one["ratio"] is None else f"{one['ratio']:.3f} ({one['low']:.3f}-{one['high']:.3f}): ")
+            + one["verdict"]
+            + (f", {errors} failures" if errors else "")
         )

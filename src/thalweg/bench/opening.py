@@ -21,9 +21,8 @@ from thalweg.bench.targets import Target, ask
 def opened(profile: Profile, options: RunOptions, result: Result) -> Iterator[Target]:
     """The target of a run, started at need; what it is and holds goes into the result."""
     if options.url:
-        pids = (options.pid,) if options.pid else ()
         target = targets.peer(
-            options.url, name=options.name, pids=pids, credentials=options.credentials, token=options.token
+            options.url, name=options.name, pids=options.pids, credentials=options.credentials, token=options.token
         )
         result.data["target"] = describe(target)
         yield target

@@ -21,7 +21,7 @@ class RunOptions:
 
     url             of a peer; empty: Thalweg is started here on the store in ``folder``
     commit          of this repository that is started instead of the checkout
-    pid             of a peer's process on this machine, to be watched
+    pids            of a peer's processes on this machine, to be watched (the server's, its database's)
     connections     of closed loops; ``users`` of mixes; ``rates`` of open ones; ``requests`` of counts
     producers       whether they take part; ``producer_s`` between the inserts of each (None: the network's step)
     own_driver      closed loops by the driver written here, which reads each answer, instead of wrk
@@ -36,7 +36,7 @@ class RunOptions:
     url: str = ""
     commit: str = ""
     name: str = ""
-    pid: int = 0
+    pids: tuple[int, ...] = ()
     credentials: tuple[str, str] | None = None
     token: str = ""
     users: tuple[int, ...] = ()
