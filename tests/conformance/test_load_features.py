@@ -618,7 +618,7 @@ def test_names_of_the_layers_of_procedures_are_refused(loader: Loader, tmp_path:
 # ------------------------------------------------------------------ in several processes
 
 
-FORMATS = [("GeoJSON", "geojson"), ("GPKG", "gpkg"), ("ESRI Shapefile", "shp"), ("FlatGeobuf", "fgb")]
+FORMATS = [("GeoJSON", "geojson"), ("GPKG", "gpkg"), ("ESRI Shapefile", "shp")]
 
 
 @pytest.mark.parametrize(("driver", "ending"), FORMATS)

@@ -85,7 +85,7 @@ def test_readers_see_the_old_features_until_the_new_ones_are_all_there(tmp_path:
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_helping_processes_end_with_a_load_that_ends_early(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "points.geojson"
     write(path, COUNT, "new", 2 * MIN_SHARED_BYTES // COUNT)
