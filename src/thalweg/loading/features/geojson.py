@@ -46,10 +46,10 @@ class GeoJsonSource:
 
     @property
     def parse(self) -> Callable[[Any], Batch]:
-        return parse_features
+        return batch_of_texts
 
     def chunks(self, advance: Advance) -> Iterator[tuple[list[bytes], int]]:
-        """All features, as ``parse_features`` takes them. Raises InvalidRequest, TooLarge."""
+        """All features, as ``batch_of_texts`` takes them. Raises InvalidRequest, TooLarge."""
         gzipped = self._gzipped
         splitter = FeatureSplitter(self._stream, (lambda _: None) if gzipped else advance)
         first = 1
@@ -96,7 +96,7 @@ class GeoJsonSource:
             self.notes.append(f"the CRS '{str(name)[:80]}' is not known")
 
 
-def parse_features(chunk: tuple[list[bytes], int]) -> Batch:
+def batch_of_texts(chunk: tuple[list[bytes], int]) -> Batch:
     """chunk  texts of features, and the number of the first one in the file"""
     texts, first = chunk
     lost: list[tuple[int, str]] = []

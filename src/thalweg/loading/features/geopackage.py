@@ -104,10 +104,10 @@ class GeoPackageSource:
 
     @property
     def parse(self) -> Callable[[Any], Batch]:
-        return parse_rows
+        return batch_of_rows
 
     def chunks(self, advance: Advance) -> Iterator[tuple[list[Any], int, dict[str, FieldKind | None]]]:
-        """All rows in the order of their key, as ``parse_rows`` takes them. Raises InvalidRequest."""
+        """All rows in the order of their key, as ``batch_of_rows`` takes them. Raises InvalidRequest."""
         names = tuple(self.declared)
         wanted = ", ".join(_quoted(name) for name in (self._key, self._geometry, *names))
         first, done = 1, 0
@@ -127,7 +127,7 @@ class GeoPackageSource:
         advance(self.size - done)
 
 
-def parse_rows(chunk: tuple[list[Any], int, dict[str, FieldKind | None]]) -> Batch:
+def batch_of_rows(chunk: tuple[list[Any], int, dict[str, FieldKind | None]]) -> Batch:
     """chunk  rows of key, geometry, fields; the number of the first one; the fields that the file declares"""
     rows, first, declared = chunk
     names = tuple(declared)
