@@ -100,9 +100,8 @@ def _again(key: Key, ready: Ready, catalogue: Catalogue, request: Request, servi
     if not isinstance(made, Document):
         return made
     # Read anew: what was made may be of a later state.
-    if generations == ready.last_generations == ready.generations(services.features):
+    if generations and _MEMORY.is_again(key, generations) and generations == ready.generations(services.features):
         _MEMORY.keep(key, generations, made)
-    ready.last_generations = generations
     return made.response()
 
 

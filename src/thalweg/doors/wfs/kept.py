@@ -4,20 +4,20 @@ Clients ask for the same first page, tile or box of a layer again and again. An 
 the states of its layers, each of which has a generation that every commit to it raises. So an answer that was made
 twice of the same generations is kept, without its time, and given out as long as the store, asked anew for each
 request, has these generations. Nothing has to be told of edits, and nothing can be stale. What the caller may read is
-asked before, each time.
+asked before, each time. Queries that differ in the page alone are remembered as one.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from thalweg.domain.access import Principal
 from thalweg.domain.errors import NotFound
-from thalweg.domain.features import Layer
 from thalweg.domain.snapshot import Catalogue
 from thalweg.doors.http import Request
 from thalweg.doors.wfs.documents import Document
@@ -30,10 +30,16 @@ MAX_REMEMBERED: Final = 512
 """Most parsed queries that a process remembers."""
 MAX_REMEMBERED_BYTES: Final = 2_048
 """Longest query string that is remembered."""
+MAX_ONCE: Final = 4_096
+"""Queries of which is known what they were answered from last."""
 KEPT_BYTES: Final = 32 << 20
 """Of answers that a process keeps: some hundred pages of two hundred features."""
-ANSWER_BYTES: Final = KEPT_BYTES // 16
-"""Longest answer that is kept."""
+_SHARE: Final = 16
+"""No answer is kept that takes up more than this part of it."""
+
+_PAGE: Final = re.compile(rb"&(startindex|startafter|endbefore)=([0-9]{1,9})(?=&|$)", re.IGNORECASE)
+"""What says which page is wanted, behind another parameter."""
+_FIELDS: Final = {b"startindex": "start_index", b"startafter": "start_after", b"endbefore": "end_before"}
 
 Key: TypeAlias = tuple[str, str, str, bytes]
 """Base address, workspace and its name, raw query."""
@@ -47,20 +53,31 @@ def query_key(request: Request, catalogue: Catalogue) -> Key:
     return request.base_url, workspace.uuid, workspace.name, request.query
 
 
+def _apart(query: bytes) -> tuple[bytes, dict[str, int]]:
+    """A query with its page left open, and the page's numbers by the names of GetFeature."""
+    found: dict[str, int] = {}
+    if b"&" not in query:
+        return query, found
+
+    def leave_open(match: re.Match[bytes]) -> bytes:
+        name = _FIELDS[match[1].lower()]
+        if name in found:
+            # Left for the parser to refuse.
+            return match[0]
+        found[name] = int(match[2])
+        # No name begins with this character, so that it is no query by itself.
+        return b"&\0" + name.encode()
+
+    return _PAGE.sub(leave_open, query), found
+
+
 @dataclass(slots=True, eq=False)
 class Ready:
-    """A GetFeature as remembered. Good while its layers are what they were.
-
-    last_generations  of its layers when it was answered last
-    """
+    """A GetFeature as remembered. Good while its layers are what they were."""
 
     asked: GetFeature
     groups: Sequence[Sequence[Plan]]
     form: OutputFormat
-    last_generations: Generations | None = None
-
-    def layers(self) -> list[Layer]:
-        return [plan.layer for group in self.groups for plan in group]
 
     def generations(self, features: FeatureService) -> Generations | None:
         """Of its layers, as of now; None where a layer is made of other data (of procedures)."""
@@ -80,6 +97,7 @@ class Memory:
         self._most = kept_bytes
         self._lock = threading.Lock()
         self._found: OrderedDict[Key, Ready] = OrderedDict()
+        self._last: OrderedDict[Key, Generations] = OrderedDict()
         self._kept: OrderedDict[Key, tuple[Generations, Document]] = OrderedDict()
         self._size = 0
 
@@ -87,7 +105,18 @@ class Memory:
         """The query, if its layers are what they were and the caller may read them."""
         found = self._found.get(key)
         if found is None:
-            return None
+            query, page = _apart(key[-1])
+            found = self._found.get((*key[:-1], query)) if page else None
+            if found is None:
+                return None
+            asked = found.asked
+            asked = replace(
+                asked,
+                start_index=page.get("start_index", asked.start_index),
+                start_after=page.get("start_after", asked.start_after),
+                end_before=page.get("end_before", asked.end_before),
+            )
+            found = Ready(asked, found.groups, found.form)
         for group in found.groups:
             for plan in group:
                 layer = plan.layer
@@ -103,6 +132,11 @@ class Memory:
         query = key[-1]
         if len(query) > MAX_REMEMBERED_BYTES or b"now" in query.lower():
             return
+        opened, page = _apart(query)
+        if page and all(getattr(ready.asked, name) == number for name, number in page.items()):
+            names = [name.lower() for name, _ in ready.asked.pairs]
+            if all(names.count(name.replace("_", "")) == 1 for name in page):
+                key = (*key[:-1], opened)
         with self._lock:
             self._found[key] = ready
             while len(self._found) > MAX_REMEMBERED:
@@ -115,10 +149,23 @@ class Memory:
             return None
         return found[1]
 
-    def keep(self, key: Key, generations: Generations | None, answer: Document) -> None:
+    def is_again(self, key: Key, generations: Generations) -> bool:
+        """Whether it was asked of these generations the last time, too: who looks at all pages once asks for none
+        again."""
+        if len(key[-1]) > MAX_REMEMBERED_BYTES:
+            return False
+        if self._last.get(key) == generations:
+            return True
+        with self._lock:
+            self._last[key] = generations
+            while len(self._last) > MAX_ONCE:
+                self._last.popitem(last=False)
+        return False
+
+    def keep(self, key: Key, generations: Generations, answer: Document) -> None:
         """Keep an answer that was made of these generations, if it is not too long; the oldest ones make room."""
         size = answer.size
-        if generations is None or size > self._most // 16:
+        if size > self._most // _SHARE:
             return
         with self._lock:
             before = self._kept.pop(key, None)
