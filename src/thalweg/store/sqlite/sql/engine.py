@@ -173,6 +173,12 @@ class Engine:
             raise SqlFault("a value is longer than it may be") from None
         except apsw.SQLError as error:
             raise _meant(error) from error
+        except SystemError as error:
+            # What fails in the step of an aggregate is told when the next row of a made table is asked for.
+            cause: BaseException = error
+            while isinstance(cause, SystemError) and cause.__cause__ is not None:
+                cause = cause.__cause__
+            raise cause from None
         finally:
             cursor.close()
         fields = [{"id": name, "type": kind} for name, kind in zip(compiled.names, compiled.kinds, strict=True)]

@@ -106,7 +106,9 @@ class Reads:
                         yield
                         return
             finally:
-                connection.execute("COMMIT")
+                # A statement that was ended took it along.
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
 
     def _version(self) -> int:
         return int(self._readers.rows("PRAGMA data_version")[0][0])
