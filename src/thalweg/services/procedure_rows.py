@@ -121,8 +121,11 @@ class Frame:
 
     def rows(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """As rows of cells."""
-        lists = [self.ids.tolist() if name == ROW_ID else _items(self.columns[name]) for name in names]
-        return list(zip(*lists, strict=True))
+        return list(zip(*self.lists(names), strict=True))
+
+    def lists(self, names: Sequence[str]) -> list[Sequence[Any]]:
+        """As columns of cells."""
+        return [self.ids.tolist() if name == ROW_ID else _items(self.columns[name]) for name in names]
 
 
 def _items(cells: Cells) -> list[Any]:
@@ -542,22 +545,39 @@ class ProcedureSearch:
 
     def blocks(self) -> Iterator[list[tuple[Any, ...]]]:
         """All rows of the query, see ``TableStore.records``."""
-        query = self._query
-        offset, left = query.offset, query.limit if query.limit >= 0 else 1 << 62
         if not self._by_time:
-            rows = self._ordered()[offset : offset + left]
-            yield from (rows[at : at + MAX_BLOCK_ROWS] for at in range(0, len(rows), MAX_BLOCK_ROWS))
-            return
+            yield from self._ordered_blocks()
+        else:
+            for frame in self._asked_for():
+                yield frame.rows(self._names)
+
+    def column_blocks(self) -> Iterator[list[Sequence[Any]]]:
+        """The same by columns, see ``TableStore.record_columns``."""
+        if not self._by_time:
+            for rows in self._ordered_blocks():
+                yield list(zip(*rows, strict=True))
+        else:
+            for frame in self._asked_for():
+                yield frame.lists(self._names)
+
+    def _ordered_blocks(self) -> Iterator[list[tuple[Any, ...]]]:
+        query = self._query
+        rows = self._ordered()[query.offset : query.offset + query.limit if query.limit >= 0 else None]
+        return (rows[at : at + MAX_BLOCK_ROWS] for at in range(0, len(rows), MAX_BLOCK_ROWS))
+
+    def _asked_for(self) -> Iterator[Frame]:
+        """What limit and offset leave of the rows in the order of time."""
+        offset, left = self._query.offset, self._query.limit if self._query.limit >= 0 else 1 << 62
         for frame in self._frames():
             if left <= 0:
                 return
             if offset >= len(frame):
                 offset -= len(frame)
                 continue
-            rows = frame.take(slice(offset, offset + left)).rows(self._names)
+            part = frame.take(slice(offset, offset + left))
             offset = 0
-            left -= len(rows)
-            yield rows
+            left -= len(part)
+            yield part
 
 
 def _short_lists(where: Condition) -> bool:

@@ -6,7 +6,7 @@ those of the procedure and the workspace, negative, so that they meet none of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
@@ -130,6 +130,10 @@ class ProcedureTables:
 
     def records(self, table: ProcedureTable, query: TableQuery) -> Iterator[list[tuple[Any, ...]]]:
         return ProcedureSearch(self._store, table, query).blocks()
+
+    def columns(self, table: ProcedureTable, query: TableQuery) -> Iterator[list[Sequence[Any]]]:
+        """See ``TableStore.record_columns``."""
+        return ProcedureSearch(self._store, table, query).column_blocks()
 
     def figures(self, table: ProcedureTable) -> TableFigures:
         """``next_id`` means nothing here: numbers come from times."""
