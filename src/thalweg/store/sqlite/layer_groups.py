@@ -158,7 +158,7 @@ class GroupChange:
         if new is not None:
             group.count += len(new[0])
         if group.count > MAX_GROUP:
-            if lost is None and new is not None and self._is_behind(new[0], last):
+            if lost is None and new is not None and before <= GROUP and self._is_behind(new[0], last):
                 # As loads go on: nothing of what is there has to be read.
                 self._lengthen(group, before, *new)
             else:
@@ -184,8 +184,8 @@ class GroupChange:
 
     def _lengthen(self, group: Group, before: int, ids: IdArray, bounds: BoundsArray) -> None:
         """Fill the group and make new ones of the rest. Ids in order, behind those that are there."""
-        free = max(GROUP - before, 0)
         if before:
+            free = GROUP - before
             self._put(Group(group.first, before + free, union(group.box, box_of(bounds[:free]))))
             ids, bounds = ids[free:], bounds[free:]
             group = Group(int(ids[0]), 0, NO_BOX)
