@@ -78,10 +78,10 @@ ALLOWED: Final = {
     "loading/features/geometries.py: geometry": "refused_wkb has checked form and depth; ragged arrays are made of numbers here",
     "loading/features/geopackage.py: geometry": "through loading/features/geometries.py: refused_wkb before each",
     "loading/features/json_split.py: JSON": "what stands around the features, 16 MiB; orjson refuses more than 1,024 levels",
-    "loading/features/load.py: geometry": "batches that were read and checked a moment ago",
     "loading/features/opening.py: archive": "the names in an operator's file",
+    "loading/features/prepare.py: geometry": "batches that were read and checked a moment ago",
     "loading/features/shapefile.py: archive": "an operator's file, read as a stream, record by record; side files 1 MiB; nothing is unpacked",
-    "loading/features/spool.py: code": "marshal of this process's own bytes in a file without a name",
+    "loading/features/spool.py: code": "marshal of the load's own bytes, in a file without a name and on pipes to its processes",
     "loading/features/table.py: geometry": "an operator's file: kind and depth of the WKT are looked at before",
     **dict.fromkeys(
         ("bench/answers.py: JSON", "bench/answers.py: XML", "bench/datastore.py: JSON", "bench/sos.py: XML", "bench/wfs.py: XML"),

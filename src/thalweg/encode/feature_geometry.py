@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import orjson
 import shapely
 
 from thalweg.domain.features import GeometryKind
+from thalweg.domain.wkb import LINE_HEAD_BYTES
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 GeometryArray: TypeAlias = npt.NDArray[np.object_]
@@ -143,14 +144,20 @@ class GeometryBatch:
     """
 
     def __init__(self, geometries: GeometryArray, dimensions: int, kind: GeometryKind) -> None:
-        self.size = len(geometries)
+        self._begin(len(geometries), dimensions, kind)
+        self._groups = self._take_apart(geometries, outer=True)
+        self._end()
+
+    def _begin(self, size: int, dimensions: int, kind: GeometryKind) -> None:
+        self.size = size
         self._dimensions = dimensions
         self._promoted = _MULTI_OF.get(kind)
         self._arrays: list[FloatArray] = []
         self._lengths: list[npt.NDArray[np.int64]] = []
         self._runs = 0
-        self._groups = self._take_apart(geometries, outer=True)
-        self._coordinates: FloatArray = np.empty((0, dimensions), np.float64)
+
+    def _end(self) -> None:
+        self._coordinates: FloatArray = np.empty((0, self._dimensions), np.float64)
         if self._arrays:
             self._coordinates = spaced(np.concatenate(self._arrays), np.concatenate(self._lengths))
         self._texts: dict[bool, RunTexts] = {}
@@ -158,9 +165,24 @@ class GeometryBatch:
     @staticmethod
     def of(wkb: Sequence[bytes | None], dimensions: int, kind: GeometryKind) -> GeometryBatch:
         """From checked WKB."""
+        if kind is GeometryKind.LINESTRING and None not in wkb:
+            return GeometryBatch._of_lines(cast(Sequence[bytes], wkb), dimensions)
         array = np.empty(len(wkb), np.object_)
         array[:] = wkb
         return GeometryBatch(shapely.from_wkb(array), dimensions, kind)
+
+    @staticmethod
+    def _of_lines(wkb: Sequence[bytes], dimensions: int) -> GeometryBatch:
+        """Lines alone, whose positions lie behind a head of nine bytes: no geometries have to be made of them."""
+        batch = GeometryBatch.__new__(GeometryBatch)
+        batch._begin(len(wkb), dimensions, GeometryKind.LINESTRING)
+        sizes = np.fromiter(map(len, wkb), np.int64, len(wkb))
+        numbers = np.frombuffer(b"".join([text[LINE_HEAD_BYTES:] for text in wkb]), "<f8")
+        batch._arrays.append(numbers.reshape(-1, dimensions))
+        batch._lengths.append((sizes - LINE_HEAD_BYTES) // (8 * dimensions))
+        batch._groups = [_Simple(_LINE, list(range(len(wkb))), 0)] if wkb else []
+        batch._end()
+        return batch
 
     # ------------------------------------------------------------ taking apart
 
