@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 from thalweg.domain.access import Principal
 from thalweg.domain.errors import NotFound
@@ -43,6 +44,8 @@ _FIELDS: Final = {b"startindex": "start_index", b"startafter": "start_after", b"
 
 Key: TypeAlias = tuple[str, str, str, bytes]
 """Base address, workspace and its name, raw query."""
+_Key: TypeAlias = tuple[Key, tuple[str, ...]]
+"""Of queries that are remembered as one: without the page, and what says it; by themselves, the key and nothing."""
 Generations: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers and generations of layers."""
 
@@ -54,21 +57,20 @@ def query_key(request: Request, catalogue: Catalogue) -> Key:
 
 
 def _apart(query: bytes) -> tuple[bytes, dict[str, int]]:
-    """A query with its page left open, and the page's numbers by the names of GetFeature."""
+    """A query without its page, and the page's numbers by the names of GetFeature."""
     found: dict[str, int] = {}
     if b"&" not in query:
         return query, found
 
-    def leave_open(match: re.Match[bytes]) -> bytes:
+    def take(match: re.Match[bytes]) -> bytes:
         name = _FIELDS[match[1].lower()]
         if name in found:
             # Left for the parser to refuse.
             return match[0]
         found[name] = int(match[2])
-        # No name begins with this character, so that it is no query by itself.
-        return b"&\0" + name.encode()
+        return b""
 
-    return _PAGE.sub(leave_open, query), found
+    return _PAGE.sub(take, query), found
 
 
 @dataclass(slots=True, eq=False)
@@ -96,17 +98,17 @@ class Memory:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._most = kept_bytes
         self._lock = threading.Lock()
-        self._found: OrderedDict[Key, Ready] = OrderedDict()
+        self._found: OrderedDict[_Key, Ready] = OrderedDict()
         self._last: OrderedDict[Key, Generations] = OrderedDict()
         self._kept: OrderedDict[Key, tuple[Generations, Document]] = OrderedDict()
         self._size = 0
 
     def get(self, key: Key, catalogue: Catalogue, principal: Principal, features: FeatureService) -> Ready | None:
         """The query, if its layers are what they were and the caller may read them."""
-        found = self._found.get(key)
+        found = self._found.get((key, ()))
         if found is None:
             query, page = _apart(key[-1])
-            found = self._found.get((*key[:-1], query)) if page else None
+            found = self._found.get(((*key[:-1], query), tuple(sorted(page)))) if page else None
             if found is None:
                 return None
             asked = found.asked
@@ -132,13 +134,14 @@ class Memory:
         query = key[-1]
         if len(query) > MAX_REMEMBERED_BYTES or b"now" in query.lower():
             return
-        opened, page = _apart(query)
+        place: _Key = (key, ())
+        rest, page = _apart(query)
         if page and all(getattr(ready.asked, name) == number for name, number in page.items()):
             names = [name.lower() for name, _ in ready.asked.pairs]
             if all(names.count(name.replace("_", "")) == 1 for name in page):
-                key = (*key[:-1], opened)
+                place = ((*key[:-1], rest), tuple(sorted(page)))
         with self._lock:
-            self._found[key] = ready
+            self._found[place] = ready
             while len(self._found) > MAX_REMEMBERED:
                 self._found.popitem(last=False)
 
@@ -176,3 +179,12 @@ class Memory:
             while self._size > self._most:
                 _, (_, oldest) = self._kept.popitem(last=False)
                 self._size -= oldest.size
+
+
+_memories: Final[WeakKeyDictionary[FeatureService, Memory]] = WeakKeyDictionary()
+
+
+def memory_of(features: FeatureService) -> Memory:
+    """What is remembered of one store: another may have the same workspace, as a copy has, with other features."""
+    found = _memories.get(features)
+    return _memories.setdefault(features, Memory()) if found is None else found
