@@ -27,7 +27,7 @@ from thalweg.domain.features import Features, Field, FieldKind
 from thalweg.domain.filter_functions import MAX_ARGUMENTS, MAX_TEXT_LENGTH, function_named
 from thalweg.domain.wkb import NotWkb, check_wkb
 from thalweg.doors.features import context, html, openapi, query
-from thalweg.doors.wfs import capabilities, handle, joins, kvp, names, pox_transaction, resolve, stored, versions
+from thalweg.doors.wfs import capabilities, handle, joins, kept, kvp, names, pox_transaction, resolve, stored, versions
 from thalweg.encode.crs import parse_crs
 from thalweg.encode.filters import lexer, references
 from thalweg.encode.filters.cql2_json import parse_cql2_json
@@ -238,7 +238,12 @@ def test_stored_queries_are_bounded_in_number_length_and_parameters(wfs: Wfs, mo
 
 def test_what_the_feature_doors_remember_is_bounded(wfs: Wfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents, parsed queries and plans that hostile requests could fill memory with."""
-    for module, name in ((handle, "MAX_REMEMBERED"), (capabilities, "MAX_CACHED"), (service, "MAX_PLANS")):
+    for module, name in (
+        (kept, "MAX_REMEMBERED"),
+        (kept, "MAX_ONCE"),
+        (capabilities, "MAX_CACHED"),
+        (service, "MAX_PLANS"),
+    ):
         monkeypatch.setattr(module, name, 5)
     for number in range(40):
         wfs.features("towns", count=str(number + 1))
@@ -246,10 +251,13 @@ def test_what_the_feature_doors_remember_is_bounded(wfs: Wfs, monkeypatch: pytes
         wfs.get(
             service="WFS", version="2.0.0", request="GetCapabilities", sections="All," * number + "All", check=False
         )
-        wfs.raw("service=WFS&version=2.0.0&request=GetFeature&typeNames=towns&x=" + "y" * handle.MAX_REMEMBERED_BYTES)
-    kept = _kept(handle) + _kept(capabilities)
-    assert kept
-    assert max(kept) <= 5
+        wfs.raw("service=WFS&version=2.0.0&request=GetFeature&typeNames=towns&x=" + "y" * kept.MAX_REMEMBERED_BYTES)
+        for start in (number, number + 1, number + 1):
+            # The third one is the second answer to the same query.
+            wfs.features("towns", startIndex=str(start), count="1")
+    sizes = _kept(kept) + _kept(capabilities)
+    assert sizes
+    assert 0 < max(sizes) <= 5
     assert len(wfs.services.features._plans) <= 5
 
 
@@ -259,7 +267,7 @@ def _kept(module: ModuleType) -> list[int]:
         len(value)
         for found in gc.get_objects()
         if type(found).__module__ == module.__name__
-        for value in (getattr(found, name, None) for name in ("_found", "_documents"))
+        for value in (getattr(found, name, None) for name in ("_found", "_last", "_documents"))
         if isinstance(value, dict)
     ]
 

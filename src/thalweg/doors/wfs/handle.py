@@ -7,7 +7,6 @@ from typing import Final
 
 from thalweg.auth.policy import Action
 from thalweg.domain.errors import InvalidParameter, InvalidRequest
-from thalweg.domain.snapshot import Catalogue
 from thalweg.doors.http import Deferred, Request, Response
 from thalweg.doors.wfs import kvp, pox, soap
 from thalweg.doors.wfs.by_id import get_feature_by_id, get_gml_object
@@ -19,7 +18,7 @@ from thalweg.doors.wfs.errors import OperationNotSupported
 from thalweg.doors.wfs.formats import output_format
 from thalweg.doors.wfs.get_feature import answer, document
 from thalweg.doors.wfs.joins import join_answer
-from thalweg.doors.wfs.kept import Key, Memory, Ready, query_key
+from thalweg.doors.wfs.kept import Key, Memory, Ready, memory_of, query_key
 from thalweg.doors.wfs.locking import get_feature_with_lock, lock_feature
 from thalweg.doors.wfs.property_value import get_property_value
 from thalweg.doors.wfs.request import (
@@ -70,7 +69,6 @@ OPERATIONS: Final = {
 """What the caller has to be permitted to do."""
 MAX_QUERY_NODES: Final = 200_000
 """Most elements and attributes of callers who may not change features: a filter names some thousand values."""
-_MEMORY: Final = Memory()
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -81,27 +79,29 @@ def handle(request: Request, services: Services) -> Response | Deferred:
     catalogue = services.catalogue.seen(request.workspace, request.principal)
     if request.method == "GET":
         key = query_key(request, catalogue)
-        ready = _MEMORY.get(key, catalogue, request.principal, services.features)
+        memory = memory_of(services.features)
+        ready = memory.get(key, catalogue, request.principal, services.features)
         if ready is not None:
-            return _again(key, ready, catalogue, request, services)
+            return _again(memory, key, ready, Context.of(services, catalogue, request))
     context = Context.of(services, catalogue, request)
     asked, envelope = parse(request, context)
     result = perform(asked, request, context)
     return soap.wrapped(result, envelope) if envelope else result
 
 
-def _again(key: Key, ready: Ready, catalogue: Catalogue, request: Request, services: Services) -> Response:
+def _again(memory: Memory, key: Key, ready: Ready, context: Context) -> Response:
     """The answer to a query that is remembered; kept where it was asked for before and nothing has changed since."""
-    generations = ready.generations(services.features)
-    kept = _MEMORY.kept(key, generations)
+    features = context.services.features
+    generations = ready.generations(features)
+    kept = memory.kept(key, generations)
     if kept is not None:
         return kept.response()
-    made = document(ready.asked, ready.groups, ready.form, Context.of(services, catalogue, request))
+    made = document(ready.asked, ready.groups, ready.form, context)
     if not isinstance(made, Document):
         return made
     # Read anew: what was made may be of a later state.
-    if generations and _MEMORY.is_again(key, generations) and generations == ready.generations(services.features):
-        _MEMORY.keep(key, generations, made)
+    if generations and memory.is_again(key, generations) and generations == ready.generations(features):
+        memory.keep(key, generations, made)
     return made.response()
 
 
@@ -211,7 +211,7 @@ def _get_feature(asked: GetFeature, request: Request, context: Context) -> Respo
     groups = plans(_separate(queries), context, asked.version)
     # Which layers ids alone belong to depends on who asks.
     if request.method == "GET" and all(isinstance(query, Query) and query.types for query in asked.queries):
-        _MEMORY.put(query_key(request, context.catalogue), Ready(asked, groups, form))
+        memory_of(context.services.features).put(query_key(request, context.catalogue), Ready(asked, groups, form))
     return answer(asked, groups, form, context)
 
 

@@ -4,7 +4,8 @@ Clients ask for the same first page, tile or box of a layer again and again. An 
 the states of its layers, each of which has a generation that every commit to it raises. So an answer that was made
 twice of the same generations is kept, without its time, and given out as long as the store, asked anew for each
 request, has these generations. Nothing has to be told of edits, and nothing can be stale. What the caller may read is
-asked before, each time. Queries that differ in the page alone are remembered as one.
+asked before, each time. Queries that differ in the page or the box alone are remembered as
+one.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 from thalweg.domain.access import Principal
-from thalweg.domain.errors import NotFound
+from thalweg.domain.errors import NotFound, ThalwegError
 from thalweg.domain.snapshot import Catalogue
 from thalweg.doors.http import Request
 from thalweg.doors.wfs.documents import Document
 from thalweg.doors.wfs.formats import OutputFormat
-from thalweg.doors.wfs.request import GetFeature
-from thalweg.doors.wfs.resolve import Plan
+from thalweg.doors.wfs.kvp import bbox
+from thalweg.doors.wfs.request import GetFeature, Query
+from thalweg.doors.wfs.resolve import Plan, parse_condition
 from thalweg.services.features import FeatureService
+from thalweg.services.filter_crs import bind_filter
 
 MAX_REMEMBERED: Final = 512
 """Most parsed queries that a process remembers."""
@@ -37,12 +41,17 @@ KEPT_BYTES: Final = 32 << 20
 _SHARE: Final = 16
 """No answer is kept that takes up more than this part of it."""
 
-_PAGE: Final = re.compile(rb"&(startindex|startafter|endbefore)=([0-9]{1,9})(?=&|$)", re.IGNORECASE)
-"""What says which page is wanted, behind another parameter."""
+_OPEN: Final = re.compile(
+    rb"&(?:((?i:startindex|startafter|endbefore))=([0-9]{1,9})|(bbox)=([-0-9.,]{7,160}(?:,[A-Za-z0-9:.]{1,80})?))(?=&|$)"
+)
+"""What says which page or box is wanted, behind another parameter, and needs no decoding."""
 _FIELDS: Final = {b"startindex": "start_index", b"startafter": "start_after", b"endbefore": "end_before"}
+_BOX: Final = "bbox"
 
 Key: TypeAlias = tuple[str, str, str, bytes]
 """Base address, workspace and its name, raw query."""
+_Key: TypeAlias = tuple[Key, tuple[str, ...]]
+"""Of queries that are remembered as one: without page and box, and the names of these; else the key, and nothing."""
 Generations: TypeAlias = tuple[tuple[int, int], ...]
 """Numbers and generations of layers."""
 
@@ -53,22 +62,20 @@ def query_key(request: Request, catalogue: Catalogue) -> Key:
     return request.base_url, workspace.uuid, workspace.name, request.query
 
 
-def _apart(query: bytes) -> tuple[bytes, dict[str, int]]:
-    """A query with its page left open, and the page's numbers by the names of GetFeature."""
-    found: dict[str, int] = {}
-    if b"&" not in query:
-        return query, found
+def _apart(query: bytes) -> tuple[bytes, dict[str, bytes]]:
+    """A query without its page and box, and these by name."""
+    found: dict[str, bytes] = {}
 
-    def leave_open(match: re.Match[bytes]) -> bytes:
-        name = _FIELDS[match[1].lower()]
+    def take(match: re.Match[bytes]) -> bytes:
+        name = _BOX if match[3] else _FIELDS[match[1].lower()]
         if name in found:
             # Left for the parser to refuse.
             return match[0]
-        found[name] = int(match[2])
-        # No name begins with this character, so that it is no query by itself.
-        return b"&\0" + name.encode()
+        found[name] = match[4] or match[2]
+        # Links to other pages name the box where it was.
+        return b"&bbox" if match[3] else b""
 
-    return _PAGE.sub(leave_open, query), found
+    return _OPEN.sub(take, query), found
 
 
 @dataclass(slots=True, eq=False)
@@ -90,33 +97,78 @@ class Ready:
         return tuple(found)
 
 
+def _can_be_open(ready: Ready, opened: dict[str, bytes]) -> bool:
+    """Whether these parameters were read as what they look like, each once."""
+    asked = ready.asked
+    names = [name.lower() for name, _ in asked.pairs]
+    for name, text in opened.items():
+        if names.count(name.replace("_", "")) != 1:
+            return False
+        if name != _BOX:
+            if getattr(asked, name) != int(text):
+                return False
+        elif not _is_one_box(ready, text):
+            return False
+    return True
+
+
+def _is_one_box(ready: Ready, text: bytes) -> bool:
+    """Whether the request is one query of one layer, and this box its condition."""
+    queries = ready.asked.queries
+    if len(queries) != 1 or len(ready.groups) != 1 or len(ready.groups[0]) != 1:
+        return False
+    return isinstance(queries[0], Query) and queries[0].condition == bbox(text.decode())
+
+
+def _filled(ready: Ready, opened: dict[str, bytes]) -> Ready | None:
+    """The query with another page and box; None where the box is none, which the parser is to say."""
+    asked, groups = ready.asked, ready.groups
+    numbers = {name: int(text) for name, text in opened.items() if name != _BOX}
+    queries, pairs = asked.queries, asked.pairs
+    if _BOX in opened:
+        text = opened[_BOX].decode()
+        ((plan,),) = groups
+        try:
+            box = bbox(text)
+            where = bind_filter(parse_condition(box, plan.layer, asked.version), plan.layer)
+        except ThalwegError:
+            return None
+        groups = ((replace(plan, where=where),),)
+        (query,) = queries
+        if isinstance(query, Query):
+            queries = (replace(query, condition=box),)
+        pairs = tuple((name, text if name.lower() == _BOX else value) for name, value in pairs)
+    asked = replace(
+        asked,
+        queries=queries,
+        pairs=pairs,
+        start_index=numbers.get("start_index", asked.start_index),
+        start_after=numbers.get("start_after", asked.start_after),
+        end_before=numbers.get("end_before", asked.end_before),
+    )
+    return Ready(asked, groups, ready.form)
+
+
 class Memory:
     """The queries seen last and the answers kept. Any thread may call it."""
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._most = kept_bytes
         self._lock = threading.Lock()
-        self._found: OrderedDict[Key, Ready] = OrderedDict()
+        self._found: OrderedDict[_Key, Ready] = OrderedDict()
         self._last: OrderedDict[Key, Generations] = OrderedDict()
         self._kept: OrderedDict[Key, tuple[Generations, Document]] = OrderedDict()
         self._size = 0
 
     def get(self, key: Key, catalogue: Catalogue, principal: Principal, features: FeatureService) -> Ready | None:
         """The query, if its layers are what they were and the caller may read them."""
-        found = self._found.get(key)
+        opened: dict[str, bytes] = {}
+        found = self._found.get((key, ()))
         if found is None:
-            query, page = _apart(key[-1])
-            found = self._found.get((*key[:-1], query)) if page else None
+            query, opened = _apart(key[-1])
+            found = self._found.get(((*key[:-1], query), tuple(sorted(opened)))) if opened else None
             if found is None:
                 return None
-            asked = found.asked
-            asked = replace(
-                asked,
-                start_index=page.get("start_index", asked.start_index),
-                start_after=page.get("start_after", asked.start_after),
-                end_before=page.get("end_before", asked.end_before),
-            )
-            found = Ready(asked, found.groups, found.form)
         for group in found.groups:
             for plan in group:
                 layer = plan.layer
@@ -125,20 +177,19 @@ class Memory:
                         return None
                 except NotFound:
                     return None
-        return found
+        return _filled(found, opened) if opened else found
 
     def put(self, key: Key, ready: Ready) -> None:
         # "now" means another instant each time.
         query = key[-1]
         if len(query) > MAX_REMEMBERED_BYTES or b"now" in query.lower():
             return
-        opened, page = _apart(query)
-        if page and all(getattr(ready.asked, name) == number for name, number in page.items()):
-            names = [name.lower() for name, _ in ready.asked.pairs]
-            if all(names.count(name.replace("_", "")) == 1 for name in page):
-                key = (*key[:-1], opened)
+        place: _Key = (key, ())
+        rest, opened = _apart(query)
+        if opened and _can_be_open(ready, opened):
+            place = ((*key[:-1], rest), tuple(sorted(opened)))
         with self._lock:
-            self._found[key] = ready
+            self._found[place] = ready
             while len(self._found) > MAX_REMEMBERED:
                 self._found.popitem(last=False)
 
@@ -176,3 +227,12 @@ class Memory:
             while self._size > self._most:
                 _, (_, oldest) = self._kept.popitem(last=False)
                 self._size -= oldest.size
+
+
+_memories: Final[WeakKeyDictionary[FeatureService, Memory]] = WeakKeyDictionary()
+
+
+def memory_of(features: FeatureService) -> Memory:
+    """What is remembered of one store: another may have the same workspace, as a copy has, with other features."""
+    found = _memories.get(features)
+    return _memories.setdefault(features, Memory()) if found is None else found

@@ -114,7 +114,7 @@ def plan(query: Query, layer: Layer, context: Context, version: str, asked: Iter
     where = None
     if query.condition is not None:
         parsed = parse_condition(query.condition, layer, version)
-        if asked is not None:
+        if asked is not None and not isinstance(query.condition, Box):
             check_ids(parsed, [layer, *asked], context)
         where = bind_filter(parsed, layer)
     fields, geometry = projection(query.property_names, layer)
