@@ -124,7 +124,7 @@ ACTIONS: Final[dict[str, Entry]] = {
     "resource_patch": Entry(catalogue.resource_patch, _REGISTER, changes=True),
     "resource_delete": Entry(catalogue.resource_delete, _REGISTER, changes=True),
     "organization_list": Entry(organizations.organization_list),
-    "organization_show": Entry(organizations.organization_show),
+    "organization_show": Entry(organizations.organization_show, in_thread=True),
     "organization_list_for_user": Entry(organizations.organization_list_for_user),
     "organization_create": Entry(organizations.organization_create, _ADMINISTER, changes=True),
     "organization_update": Entry(organizations.organization_update, _ADMINISTER, changes=True),
