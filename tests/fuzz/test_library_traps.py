@@ -47,6 +47,8 @@ ALLOWED: Final = {
     "loading/times.py: expression": "an operator's format of time: texts escaped, each directive of fixed form and once",
     "doors/sos/filters.py: geometry": "coordinates read and bounded here: no text reaches GEOS",
     "services/places.py: geometry": "coordinates read and bounded at the door: no text reaches GEOS",
+    "services/made_packages.py: expression": "stars and question marks alone, by fnmatch, whose stars never go back",
+    "store/sqlite/sql/made.py: JSON": "what the same process has written to be told by SQLite",
     "services/identity.py: network": "keys of the identity provider, from hosts that the operator has named, no redirect",
     "server/sockets.py: network": "the sockets that are listened on",
     "cli/bench.py: program": "load profiles, on an operator's command",
