@@ -16,6 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -105,7 +106,15 @@ class Workers:
         while len(self._processes) < self._count:
             here, there = context.Pipe()
             process = context.Process(target=work, args=(there, self._memory_bytes), name="thalweg-loader", daemon=True)
-            process.start()
+            # Ctrl-C reaches every process of a terminal; the one that starts them ends them. A process inherits what is
+            # blocked, so that it hears of none before it has said that it ignores it. (What starts with the first
+            # process would end the blocking.)
+            resource_tracker.ensure_running()
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+            try:
+                process.start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
             there.close()
             self._processes.append(process)
             self._pipes.append(here)
@@ -152,8 +161,8 @@ def _error(kind: str, parameter: str, text: str) -> ThalwegError:
 
 def work(connection: Connection, memory_bytes: int) -> None:
     """What a process does until its pipe is closed."""
-    # Ctrl-C reaches every process of a terminal; the one that started this one ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     gc.disable()
