@@ -143,6 +143,8 @@ def at_once(
                 if size > _INLINE_COMPRESS_BYTES:
                     return None
                 compressed = _gzip(body)
+                if response.kept is not None:
+                    response.kept.compressed = compressed
             body = compressed
             size = len(body)
             _mark_compressed(head)

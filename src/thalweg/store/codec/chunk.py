@@ -202,6 +202,8 @@ def decode_chunk(blob: bytes, property_ids: Sequence[int] | None = None, span: t
         end, rows = _ends(head, blob, span)
         m = len(end)
         columns: dict[int, Column] = {}
+        # Mostly all columns have the same one.
+        code, qualities = 0, constant_quality(0, m)
         for key, coding, decimals, quality, place, qualities_size, values_size in entries:
             dtype = SCALED_DTYPES.get(coding)
             # The ordinary case, on its own for speed: scaled numbers, all valid, of one quality, not constant.
@@ -210,9 +212,9 @@ def decode_chunk(blob: bytes, property_ids: Sequence[int] | None = None, span: t
                 progress = decompress_into(blob[place : place + values_size], scaled)
                 if progress.n_processed != n or not progress.finished or decimals > MAX_DECIMALS:
                     raise DamagedData(_DAMAGED + "a column is incomplete.")
-                columns[key] = Column(
-                    _NUMBER, None, None, constant_quality(quality, m), scaled=scaled[rows], decimals=decimals
-                )
+                if quality != code:
+                    code, qualities = quality, constant_quality(quality, m)
+                columns[key] = Column(_NUMBER, None, None, qualities, scaled=scaled[rows], decimals=decimals)
                 continue
             validity_size = (n + 7) // 8 if coding & MASKED else 0
             qualities_at = place + validity_size

@@ -187,7 +187,15 @@ class TableCatalogue:
         return self._listed(self._readers.rows(ACTIVE_TABLES))
 
     def declared_tables(self) -> list[Table]:
-        return self._listed(self._readers.rows(DECLARED_TABLES))
+        # Asked with each catalogue, so with each request for observations: once for all that share a snapshot.
+        reader = self._readers.mine()
+        known = reader.known
+        if known is None:
+            return self._listed(reader.rows(DECLARED_TABLES))
+        found: list[Table] | None = known.get(DECLARED_TABLES)
+        if found is None:
+            found = known[DECLARED_TABLES] = self._listed(reader.rows(DECLARED_TABLES))
+        return found
 
     def _listed(self, stamps: list[Row]) -> list[Table]:
         found = [self._table(stamp) for stamp in stamps]
