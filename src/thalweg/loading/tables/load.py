@@ -19,7 +19,7 @@ from thalweg.domain import errors
 from thalweg.domain.access import Actor
 from thalweg.domain.errors import InvalidRequest, ThalwegError
 from thalweg.domain.tables import Batch, Field, Table, TableChange, TableStore
-from thalweg.loading.tables.reading import read_file
+from thalweg.loading.tables.reading import read_apart
 from thalweg.loading.tables.report import TableLoadReport
 from thalweg.loading.tables.source import ReadOptions, Shape
 
@@ -79,7 +79,7 @@ def load_table_file(
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     reader = context.Process(
-        target=read_file,
+        target=read_apart,
         args=(there, path, name, given, dict(options.types), fixed),
         name="thalweg-reader",
         daemon=True,
