@@ -118,6 +118,27 @@ def test_coordinates_may_lose_their_seventh_digit_and_no_more() -> None:
         assert (difference(exact, decode(GML2.replace("47.1 ", f"{text} ").encode(), "")) == "") is equal, text
 
 
+def _points(*features: str) -> tuple[str, bytes]:
+    text = ",".join(features)
+    return "application/json", f'{{"type":"FeatureCollection","features":[{text}]}}'.encode()
+
+
+def _point(x: int, more: str = "") -> str:
+    return f'{{"type":"Feature",{more}"properties":{{}},"geometry":{{"type":"Point","coordinates":[{x},0]}}}}'
+
+
+def test_features_without_ids_compare_in_their_order() -> None:
+    bare = _points(_point(1), _point(2))
+    named = _points(_point(1, '"id":"l.7",'), _point(2, '"id":"l.8",'))
+    asked = [Request("GetFeature", "/wfs")]
+    assert same_answers(asked, lambda _: bare, lambda _: named) == []
+    assert same_answers(asked, lambda _: named, lambda _: bare) == []
+    # The first differs, and the last alone is equal.
+    assert same_answers(asked, lambda _: bare, lambda _: _points(_point(3), _point(2)))
+    assert same_answers(asked, lambda _: bare, lambda _: _points(_point(2)))
+    assert same_answers(asked, lambda _: named, lambda _: _points(_point(2), _point(1)))
+
+
 def test_swapped_axes_are_a_difference() -> None:
     wrong = GML32.replace("47.1 9.5 47.2 9.6", "9.5 47.1 9.6 47.2")
     assert "1 different" in difference(decode(GML2.encode(), ""), decode(wrong.encode(), ""))

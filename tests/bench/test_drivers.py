@@ -266,6 +266,25 @@ def test_wrk_tells_failures() -> None:
     assert found.errors == {"status 400 or above": found.failures}
 
 
+def test_wrk_takes_refusals_that_are_asked_for_as_good_and_answers_as_bad() -> None:
+    asked = Pool((Request("malformed", "/", refused=True),))
+    with serving(lambda *_: (409, "application/json", b"{}")) as url:
+        found = wrk.run(url, asked, 1, 1)
+    assert found.failures == 0 < found.requests
+    with serving(lambda *_: (200, "application/json", b"{}")) as url:
+        found = wrk.run(url, asked, 1, 1)
+    assert found.failures == found.requests > 0
+    assert found.errors == {"not refused": found.failures}
+
+
+def test_load_that_is_answered_nothing_has_failed() -> None:
+    with serving(Stalling(0.0, 3.0)) as url:
+        found = wrk.run(url, None, 3, 1)
+    assert (found.requests, found.failures, found.rate, found.percentiles) == (3, 3, 0, {})
+    assert found.errors == {wrk.NOTHING: 3}
+    assert found.as_json()["mean_ms"] is None
+
+
 def test_three_hundred_users_have_a_connection_each() -> None:
     begin = time.perf_counter()
     samples = Samples()

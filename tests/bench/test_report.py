@@ -12,10 +12,12 @@ import pytest
 from lxml import etree
 
 from thalweg.bench import studies
+from thalweg.bench.compare import conclude
 from thalweg.bench.errors import BenchError
 from thalweg.bench.jtl import COLUMNS, append
 from thalweg.bench.profiles import FIGURES_TO_REACH, PROFILES
 from thalweg.bench.report.plot import plot
+from thalweg.bench.report.table import percent
 from thalweg.bench.report.tables import tables
 from thalweg.bench.report.users import inspire
 from thalweg.bench.report.write import html, markdown
@@ -133,6 +135,64 @@ def test_study_table_has_both_sides_figures() -> None:
 def test_shares_of_nginx_are_medians_of_rounds() -> None:
     (shares,) = [table for table in tables(closed_run()) if "Share of nginx" in table.caption]
     assert shares.rows == (("GO", "16", "900", "10,000", "9.0 %", "7.0-10.0 %", "8 %", "10 %", "0"),)
+
+
+def test_networks_have_one_overview_and_a_single_run_has_none() -> None:
+    second = mix_run() | {"data": {"network": "B"}, "target": {"name": "x <script>", "is_thalweg": False}}
+    text = markdown([mix_run(), second])
+    head, first, *_ = [line for line in text.splitlines() if line.startswith("| ")]
+    assert text.startswith("## All networks")
+    assert head.startswith("| network | users | 1/s |")
+    # The study's totals at 100 users of network A, table 5.
+    assert first == "| A | 100 | 8.00 | 0 | 0.0125 | 0.0125 | 10 % | kept | 8.07 | 8.06 |"
+    assert "| B | 500 | 40.00 | 2.00 % |" in text
+    assert "# sos-study, network B, x <script>: t" in text
+    assert "All networks" not in markdown([mix_run()])
+
+
+def test_peers_share_is_told_from_nothing() -> None:
+    assert [percent(share) for share in (0.0, 0.13, 0.01, 0.0016, 0.0000412)] == [
+        "0.0",
+        "13.0",
+        "1.0",
+        "0.16",
+        "0.0041",
+    ]
+
+
+def datastore_run(requests: int, failures: int) -> dict[str, Any]:
+    seen = operation(30, 450, failures) | {"requests": requests}
+    phase = {
+        "label": "search, 300 connections", "case": "search", "driver": "wrk", "connections": 300, "side": "target",
+        "round": 0, "operations": {"TOT": seen},
+    }  # fmt: skip
+    return mix_run() | {"profile": "datastore-search", "study": "ckan", "load": {"form": "Closed"}, "phases": [phase]}
+
+
+def test_datastore_study_has_both_sides_figures() -> None:
+    (table,) = [table for table in tables(datastore_run(1000, 0)) if "DataStore study" in table.caption]
+    assert table.rows[0][:7] == ("query of the small table", "here, 300", "30.0", "0.45", "0.45", "0.45", "0")
+    assert ("query of the small table", "study, 100", "45") in [row[:3] for row in table.rows]
+
+
+@pytest.mark.parametrize(("requests", "failures", "told"), [(599, 0, True), (600, 0, False), (650, 60, True)])
+def test_phase_too_short_for_a_slow_server_is_told(requests: int, failures: int, told: bool) -> None:
+    text = markdown([datastore_run(requests, failures)])
+    assert ("too short for so slow a server" in text) is told
+
+
+def test_side_that_answered_nothing_is_not_comparable(tmp_path: Path) -> None:
+    nothing = operation(0, 1, 100) | {"percentiles_ms": {}, "mean_ms": None}
+    seen = {
+        side: [{"operations": {"TOT": figures}}]
+        for side, figures in (("base", nothing), ("change", operation(9, 1)))
+    }  # fmt: skip
+    result = Result(mix_run() | {"comparison": [], "kind": "comparison", "base": "a", "change": "b", "rounds": 1}, None)
+    result.data["load"] = {"form": "Closed"}
+    said: list[str] = []
+    conclude("GO", 16, seen, result, said.append)
+    assert said == ["GO at 16: rate change/base not comparable, 100 failures"]
+    assert ("GO", "16", "rate", "", "", "not comparable", "100") in next(tables(result.data)).rows
 
 
 def test_page_is_self_contained_and_escaped() -> None:

@@ -99,7 +99,8 @@ def _about(service: sos.Service) -> dict[str, Any]:
 
 def _table(profile: Profile, target: Target, options: Options) -> datastore.Table:
     rows = options.rows or int(profile.parameters["rows"])
-    return datastore.table(target, rows, resource=options.resource)
+    written = profile.workload == "datastore-insert" or bool(profile.parameters.get("writer_rate"))
+    return datastore.table(target, rows, resource=options.resource, written=written)
 
 
 def _datastore_search(profile: Profile, target: Target, options: Options) -> Work:
