@@ -63,7 +63,8 @@ def test_package_search_finds_the_package_of_procedures_after_the_others(site: S
         ("lugano AND locarno", False), ("lugano OR locarno", True), (f"name:{PACKAGE}", True), ("name:other", False),
         ("organization:default", True), ("organization:other", False), ("capacity:public", True),
         ("state:active", True), ("dataset_type:dataset", True), ("title:procedures", True), ("tags:none", False),
-        ("name:[a TO z]", True), ("name:[a TO b]", False), ("name:procedures*", True), ("res_format:CSV", False),
+        ("name:[a TO z]", True), ("name:[a TO b]", False), ("name:procedures*", True), ("res_format:CSV", True),
+        ("res_format:JSON", False),
         ('"observations of LUGANO"', True), ('"LUGANO of observations"', False), ("res_name:*LUGANO", True),
         ("metadata_modified:[2020-01-01T00:00:00Z TO *]", False), ("*:*", True),
     ],
@@ -103,7 +104,8 @@ def test_lists_autocomplete_and_resource_search(site: Site) -> None:
     assert site.act("resource_search", query="name:lugano", limit=1, offset=1, token="")["results"] == [
         site.act("resource_show", id=resource_of(site, station), token="")
     ]
-    assert site.act("resource_search", query=["name:lugano", "format:csv"], token="")["count"] == 1
+    assert site.act("resource_search", query=["name:lugano", "format:csv"], token="")["count"] == 2
+    assert site.act("resource_search", query=["name:lugano", "format:json"], token="")["count"] == 0
     # Only packages that someone changed.
     changes = site.act("recently_changed_packages_activity_list", token="")
     assert [item["data"]["package"]["name"] for item in changes] == ["other"]

@@ -69,3 +69,13 @@ SELECT time, temp FROM jfk ORDER BY temp DESC NULLS LAST, time LIMIT 5
 SELECT time FROM jfk ORDER BY time DESC, temp LIMIT 3
 SELECT time FROM jfk WHERE time >= '2013-12-30' ORDER BY time DESC OFFSET 3 LIMIT 4
 SELECT CASE WHEN temp > 80 THEN 'hot' ELSE 'not' END AS how, count(*) FROM jfk GROUP BY 1 ORDER BY 1
+SELECT date_trunc('day', time) AS d, avg(temp) AS a FROM jfk GROUP BY d ORDER BY d DESC LIMIT 5
+SELECT date_trunc('day', time) AS d, wind_dir, count(*) FROM jfk WHERE time < '2013-01-05' GROUP BY d, wind_dir ORDER BY d DESC, wind_dir
+SELECT DISTINCT date_trunc('week', time) AS w FROM jfk ORDER BY w DESC NULLS FIRST
+SELECT date_trunc('minute', time) AS m, time FROM jfk ORDER BY date_trunc('minute', time), time DESC LIMIT 5
+SELECT date_trunc('day', time) AS d, date_trunc('hour', time) AS h, count(*) FROM jfk WHERE time < '2013-01-04' GROUP BY d, h ORDER BY d, h
+SELECT count(*) FROM jfk WHERE date_trunc('day', time) = '2013-07-04'
+SELECT d, count(*) FROM (SELECT date_trunc('day', time) AS d FROM jfk) x GROUP BY d ORDER BY 2, 1 LIMIT 5
+SELECT date_trunc('day', a.time) AS d, avg(a.temp - b.temp) AS x FROM jfk a JOIN lga b ON a.time = b.time WHERE a.time < '2013-01-10' GROUP BY d ORDER BY d
+SELECT date_trunc('day', b.time) AS d, count(*) FROM jfk a LEFT JOIN ewr b ON b.time = a.time AND b.time < '2013-01-03' GROUP BY d ORDER BY d NULLS FIRST
+SELECT date_trunc('day', time) AS d, max(temp) AS m, rank() OVER (ORDER BY max(temp) DESC, date_trunc('day', time)) AS r FROM jfk GROUP BY d ORDER BY r LIMIT 5

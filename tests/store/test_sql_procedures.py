@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -153,6 +154,19 @@ def test_statements_over_a_year_of_real_stations_are_answered_as_postgresql_answ
             wrong.append(f"{sql}\n    {found}")
     assert not wrong, "\n".join(wrong)
     assert len(asked) > 60
+
+
+@pytest.mark.parametrize(
+    ("width", "minutes"), [("1 minute", 1), ("15 minutes", 15), ("6 hours", 360), ("1 week", 10_080), ("11 hours", 660)]
+)
+def test_buckets_of_time_are_counted_from_a_monday(kept: Store, known: Known, width: str, minutes: int) -> None:
+    """3 January 2000, as the door's README says."""
+    length, monday = minutes * 60, int(datetime(2000, 1, 3, tzinfo=UTC).timestamp())
+    counts = Counter((end // 1_000_000 - monday) // length * length + monday for end in measured("jfk")[0])
+    sql = f"SELECT time_bucket('{width}', time) AS b, count(*) AS n FROM jfk GROUP BY b ORDER BY b"  # noqa: S608
+    _, records = ask(kept, known, sql)
+    expected = [(datetime.fromtimestamp(second, UTC).isoformat(), n) for second, n in sorted(counts.items())]
+    assert [(record["b"], record["n"]) for record in records] == expected
 
 
 BOUND = st.sampled_from(["'2013-01-31'", "'2013-05-05 13:00Z'", "'2014-06-01'", "'2012-01-01'", "NULL",

@@ -63,9 +63,10 @@ class MadePackage:
     def values(self, field: str) -> Iterator[str]:
         """Of a field, as far as such a package has it."""
         yield from self._terms.get(field, ())
-        if field in ("res_name", "res_description"):
-            for resource in self._resources():
-                yield resource.name if field == "res_name" else str(resource.document["description"])
+        if field == "res_name":
+            yield from (resource.name for resource in self._resources())
+        elif field in ("res_description", "res_format"):
+            yield from (str(resource.document[field.removeprefix("res_")]) for resource in self._resources())
 
     def _text(self, field: str) -> str:
         """The words of a field, or of all: those of each text on a line of their own."""

@@ -204,7 +204,7 @@ class PackageService:
 
 
 def _contains(table: Table, terms: Sequence[tuple[str, str]]) -> bool:
-    given = {"name": table.name, "description": str(table.document["description"])}
+    given = {"name": table.name, **{key: str(table.document[key]) for key in ("description", "format")}}
     return all(text.lower() in given.get(field, "").lower() for field, text in terms)
 
 

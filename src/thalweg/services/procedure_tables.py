@@ -165,7 +165,8 @@ def _table(catalogue: Catalogue, procedure: Procedure, uuid: str) -> ProcedureTa
     fields, sources = _fields(catalogue, procedure, len(tracks) > 1)
     document: dict[str, Any] = {
         "description": procedure.title or f"Observations of {procedure.name}",
-        "format": "",
+        # What its address gives: by it clients know that they can read it.
+        "format": "CSV",
         "procedure": procedure.identifier,
         "procedure_name": procedure.name,
     }

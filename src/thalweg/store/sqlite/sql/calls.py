@@ -10,7 +10,7 @@ from thalweg.domain.table_sql import SqlFault
 from thalweg.sql.parse import walk
 from thalweg.store.sqlite.sql import intervals
 from thalweg.store.sqlite.sql.expressions import Expressions, names_of
-from thalweg.store.sqlite.sql.relations import is_never_null
+from thalweg.store.sqlite.sql.relations import TIME, is_never_null, step_column
 from thalweg.store.sqlite.sql.scope import E, Node, Scope
 from thalweg.store.sqlite.sql.signatures import AGGREGATES, FUNCTIONS, Signature
 from thalweg.store.sqlite.sql.types import choose, common, shown
@@ -140,6 +140,11 @@ class Calls(Expressions):
         if steps is None:
             return None
         (length, origin), us = steps, given[1].sql
+        table, _, column = us.partition(".")
+        if column == TIME:
+            step = step_column(length, origin)
+            if step is not None:
+                return E(f"{table}.{step}", result)
         # The remainder has the sign of what is divided.
         return E(f"({us} - (({us} - {origin:d}) % {length:d} + {length:d}) % {length:d})", result)
 

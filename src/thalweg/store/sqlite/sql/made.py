@@ -26,7 +26,7 @@ from thalweg.domain.time import ALL_TIME, Interval
 from thalweg.store.sqlite.connection import Readers
 from thalweg.store.sqlite.positions import Positions
 from thalweg.store.sqlite.reading import ObservationReader
-from thalweg.store.sqlite.sql.relations import NUMBER, TIME
+from thalweg.store.sqlite.sql.relations import NUMBER, STEPS, TIME
 
 MAX_MODULES: Final = 100
 """Made tables that a process keeps ready; of more, all are given up."""
@@ -148,7 +148,8 @@ class _Module:
     def Connect(self, *_: Any) -> tuple[str, _Table]:  # noqa: N802 (apsw's name)
         named = (f"{NUMBER} INTEGER NOT NULL", f"{TIME} INTEGER NOT NULL")
         others = (f"v{place:d}" for place in range(2, len(self._made.columns)))
-        return f"CREATE TABLE made({', '.join((*named, *others))})", _Table(self._made, self._reads)
+        steps = (f"s{place:d} INTEGER NOT NULL" for place in range(len(STEPS)))
+        return f"CREATE TABLE made({', '.join((*named, *others, *steps))})", _Table(self._made, self._reads)
 
 
 class _Table:
@@ -187,14 +188,15 @@ class _Table:
         info.idxStr = orjson.dumps([bounds, used, descending]).decode()
         return True
 
-    @staticmethod
-    def _is_ordered(orders: Sequence[tuple[int, bool]]) -> bool:
-        """By the number, or by the time and then the number, each in the same direction. What else comes after the
-        number does not count for rows whose numbers are their own, but numbers may be shared."""
+    def _is_ordered(self, orders: Sequence[tuple[int, bool]]) -> bool:
+        """By steps of the time, or by the number, or by the time and then the number, each in the same direction. What
+        else comes after the number does not count for rows whose numbers are their own, but numbers may be shared."""
         if len({descending for _, descending in orders}) > 1:
             return False
         columns = [column for column, _ in orders]
-        return columns in ([_FIRST], [_SECOND], [_SECOND, _FIRST], [_FIRST, _SECOND])
+        if columns[0] >= len(self.made.columns):
+            columns.pop(0)
+        return columns in ([], [_FIRST], [_SECOND], [_SECOND, _FIRST], [_FIRST, _SECOND])
 
     def Open(self) -> _Cursor:  # noqa: N802 (apsw's name)
         return _Cursor(self)
@@ -300,7 +302,12 @@ class _Cursor:
         return self._is_over
 
     def Column(self, number: int) -> Any:  # noqa: N802 (apsw's name)
-        return self._row[self._places[number]]
+        try:
+            return self._row[self._places[number]]
+        except IndexError:
+            length, origin = STEPS[number - len(self._places)]
+            us: int = self._row[_SECOND]
+            return us - (us - origin) % length
 
     def Rowid(self) -> int:  # noqa: N802 (apsw's name)
         """Tells rows apart whose numbers are the same, too: those have other times."""

@@ -19,6 +19,22 @@ TIME: Final = "at"
 """What the column of the time is called inside, by which a made table is ordered."""
 
 
+_MINUTE_US: Final = 60_000_000
+STEPS: Final[tuple[tuple[int, int], ...]] = (
+    *((minutes * _MINUTE_US, 0) for minutes in (1, 5, 10, 15, 20, 30, 60, 120, 180, 360, 720, 1440)),
+    # Weeks begin on Monday; the first of January 1970 was a Thursday.
+    (7 * 1440 * _MINUTE_US, 4 * 1440 * _MINUTE_US),
+)
+"""Lengths and origins, microseconds, of the steps of time that a made table has a column for: ``s0``, ``s1`` ... Its
+rows come in their order, too, so that they are grouped as they come, without being held."""
+
+
+def step_column(length_us: int, origin_us: int) -> str | None:
+    """What the column of such steps is called; None: there is none."""
+    step = (length_us, origin_us % length_us)
+    return f"s{STEPS.index(step):d}" if step in STEPS else None
+
+
 def is_never_null(sql: str) -> bool:
     """Of a column's text: it is a number or time of records, which SQLite's planner does not know to be never null."""
     return sql.endswith((f".{NUMBER}", f".{TIME}"))
