@@ -15,13 +15,14 @@ from thalweg.bench import studies
 from thalweg.bench.compare import conclude
 from thalweg.bench.errors import BenchError
 from thalweg.bench.jtl import COLUMNS, append
+from thalweg.bench.phases import line
 from thalweg.bench.profiles import FIGURES_TO_REACH, PROFILES
 from thalweg.bench.report.plot import plot
 from thalweg.bench.report.table import percent
 from thalweg.bench.report.tables import tables
 from thalweg.bench.report.users import inspire
 from thalweg.bench.report.write import html, markdown
-from thalweg.bench.results import FORMAT, Result, read
+from thalweg.bench.results import FORMAT, Result, failures, read
 from thalweg.bench.samples import Sample, Samples
 from thalweg.bench.session import measuring
 from thalweg.bench.stats import PERCENTILES
@@ -140,7 +141,7 @@ def test_shares_of_nginx_are_medians_of_rounds() -> None:
 def test_networks_have_one_overview_and_a_single_run_has_none() -> None:
     second = mix_run() | {"data": {"network": "B"}, "target": {"name": "x <script>", "is_thalweg": False}}
     text = markdown([mix_run(), second])
-    head, first, *_ = [line for line in text.splitlines() if line.startswith("| ")]
+    head, first, *_ = [row for row in text.splitlines() if row.startswith("| ")]
     assert text.startswith("## All networks")
     assert head.startswith("| network | users | 1/s |")
     # The study's totals at 100 users of network A, table 5.
@@ -175,9 +176,17 @@ def test_datastore_study_has_both_sides_figures() -> None:
     assert ("query of the small table", "study, 100", "45") in [row[:3] for row in table.rows]
 
 
-@pytest.mark.parametrize(("requests", "failures", "told"), [(599, 0, True), (600, 0, False), (650, 60, True)])
-def test_phase_too_short_for_a_slow_server_is_told(requests: int, failures: int, told: bool) -> None:
-    text = markdown([datastore_run(requests, failures)])
+def test_writes_beside_that_failed_are_failures_of_the_run() -> None:
+    run = datastore_run(1000, 0)
+    run["phases"][0]["writer"] = {"requests": 40, "failures": 2, "errors": {"status 500": 2}}
+    assert failures(run["phases"][0]) == 2
+    assert "2 requests failed: written beside: status 500 (2)" in markdown([run])
+    assert "2 of 40 writes beside FAILED (status 500)" in line(run["phases"][0])
+
+
+@pytest.mark.parametrize(("requests", "lost", "told"), [(599, 0, True), (600, 0, False), (650, 60, True)])
+def test_phase_too_short_for_a_slow_server_is_told(requests: int, lost: int, told: bool) -> None:
+    text = markdown([datastore_run(requests, lost)])
     assert ("too short for so slow a server" in text) is told
 
 
@@ -209,9 +218,9 @@ def test_page_is_self_contained_and_escaped() -> None:
 def test_markdown_has_a_row_for_each_figure_and_escapes_bars() -> None:
     text = markdown([mix_run()])
     assert "| 500 | GO | 37.50 | 0 | 36.90 |" in text
-    for line in text.splitlines():
-        if line.startswith("|"):
-            assert line.endswith("|")
+    for row in text.splitlines():
+        if row.startswith("|"):
+            assert row.endswith("|")
     assert "2 requests failed: status 500 (2)" in text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import statistics
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -39,11 +40,11 @@ def closed(profile: Profile, load: Closed, target: Target, options: RunOptions, 
             for connections in load.connections:
                 for number in range(load.rounds):
                     for case, limit in zip(group, limits, strict=True):
-                        with _writer(work, target):
+                        with _writer(work, target) as written:
                             again = case.fresh(len(result.phases), load.seconds)
                             phase = closed_phase(target, again, connections, load.seconds, options, limit)
-                        result.add(phase | {"round": number, "side": "target", "base": case.base})
-                        say(line(phase))
+                        result.add(phase | {"round": number, "side": "target", "base": case.base} | written)
+                        say(line(phase | written))
                         judge(phase)
                         if limit is not None:
                             result.add(_limit_phase(case, connections, number, load.seconds, limit, target))
@@ -141,10 +142,12 @@ def _limit_phase(
 
 
 @contextlib.contextmanager
-def _writer(work: workloads.Work, target: Target) -> Iterator[None]:
-    """A writer beside the load, at its own rate; its failures stop the run."""
+def _writer(work: workloads.Work, target: Target) -> Iterator[dict[str, Any]]:
+    """A writer beside the load, at its own rate; what became of its requests is in the object given, under ``writer``,
+    afterwards. Raises BenchError if it has written nothing."""
+    seen: dict[str, Any] = {}
     if work.beside is None:
-        yield
+        yield seen
         return
     beside, samples, stop = work.beside, Samples(), threading.Event()
 
@@ -160,13 +163,14 @@ def _writer(work: workloads.Work, target: Target) -> Iterator[None]:
     thread = threading.Thread(target=write, name="writer", daemon=True)
     thread.start()
     try:
-        yield
+        yield seen
     finally:
         stop.set()
         thread.join(30)
     bad = [sample.reason for sample in samples if sample.reason]
-    if bad or not len(samples):
+    if len(bad) == len(samples):
         raise BenchError(f"The writer beside the load failed: {bad[0] if bad else 'it wrote nothing'}.")
+    seen["writer"] = {"requests": len(samples), "failures": len(bad), "errors": dict(Counter(bad))}
 
 
 def open_loop(profile: Profile, load: Open, target: Target, options: RunOptions, result: Result, say: Say) -> None:

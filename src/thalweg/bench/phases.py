@@ -62,4 +62,9 @@ def line(phase: dict[str, Any]) -> str:
         text += f", p50 {p['50']:.2f} p99 {p['99']:.2f} max {p['100']:.1f} ms"
     if total["failures"]:
         text += f", {total['failures']} FAILED ({', '.join(list(total['errors'])[:3])})"
+    written = phase.get("writer", {})
+    if written.get("failures"):
+        text += (
+            f", {written['failures']} of {written['requests']} writes beside FAILED ({', '.join(written['errors'])})"
+        )
     return text

@@ -67,8 +67,9 @@ class Result:
 
 
 def failures(phase: dict[str, Any]) -> int:
-    """Failed requests of a phase."""
-    return int(phase.get("operations", {}).get("TOT", {}).get("failures", 0))
+    """Failed requests of a phase, those of a writer beside it, too."""
+    beside = phase.get("writer", {}).get("failures", 0)
+    return int(phase.get("operations", {}).get("TOT", {}).get("failures", 0) + beside)
 
 
 def read(file: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from thalweg.bench.report.plot import plot
 from thalweg.bench.report.table import Table
 from thalweg.bench.report.tables import tables
 from thalweg.bench.report.users import overview
+from thalweg.bench.results import failures
 from thalweg.bench.samples import TOTAL
 
 ANSWERS_EACH: Final = 2
@@ -99,11 +100,13 @@ def warnings(data: dict[str, Any]) -> list[str]:
     found = []
     if data["status"] != "complete":
         found.append(f"PARTIAL: {data['reason'] or 'the run did not end'} Figures are those measured until then.")
-    failed = sum(p.get("operations", {}).get(TOTAL, {}).get("failures", 0) for p in data["phases"])
+    failed = sum(failures(phase) for phase in data["phases"])
     if failed:
         reasons: dict[str, int] = {}
         for phase in data["phases"]:
-            for reason, count in phase.get("operations", {}).get(TOTAL, {}).get("errors", {}).items():
+            beside = {f"written beside: {r}": n for r, n in phase.get("writer", {}).get("errors", {}).items()}
+            told = phase.get("operations", {}).get(TOTAL, {}).get("errors", {}) | beside
+            for reason, count in told.items():
                 reasons[reason] = reasons.get(reason, 0) + count
         most = sorted(reasons.items(), key=lambda item: -item[1])[:5]
         found.append(f"{failed:,} requests failed: " + "; ".join(f"{reason} ({count:,})" for reason, count in most))
