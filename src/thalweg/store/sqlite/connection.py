@@ -20,6 +20,9 @@ BUSY_MS: Final = 5000
 PAGE_BYTES: Final = 8192
 READER_CACHE_KIB: Final = 4096
 """Each thread has one, and the system caches the file: more made no read faster."""
+TOGETHER_CACHE_KIB: Final = 65_536
+"""Of the one thread that answers short requests together. Boxes and lists of ids find their features all over a large
+layer, a page of the file each: 1.2 µs from this cache, 3 from the system's."""
 WRITER_CACHE_KIB: Final = 32_768
 WAL_LIMIT_BYTES: Final = 64 << 20
 """The write-ahead log is cut to this when it starts again from the beginning."""
@@ -130,12 +133,19 @@ class Reader:
     known  while a snapshot is held (``Readers.held``): what has been found out in it, by name; else None
     """
 
-    __slots__ = ("__weakref__", "connection", "cursor", "known")
+    __slots__ = ("__weakref__", "connection", "cursor", "is_roomy", "known")
 
     def __init__(self, path: Path) -> None:
         self.connection = connect(path, writer=False)
         self.cursor = self.connection.cursor()
         self.known: dict[Hashable, Any] | None = None
+        self.is_roomy = False
+
+    def widen(self) -> None:
+        """Give it the cache of the thread that reads most, once."""
+        if not self.is_roomy:
+            self.is_roomy = True
+            self.rows(f"PRAGMA cache_size = -{TOGETHER_CACHE_KIB}")
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[Row]:
         """All rows of a statement. Raises StoreUnavailable, DamagedData."""
@@ -207,6 +217,7 @@ class Readers:
             reader = self.mine()
             if reader.known is not None:
                 return None
+            reader.widen()
             reader.rows("BEGIN")
         except ThalwegError:
             return None
