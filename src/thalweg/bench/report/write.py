@@ -99,7 +99,8 @@ def warnings(data: dict[str, Any]) -> list[str]:
     """What a reader must know before any figure."""
     found = []
     if data["status"] != "complete":
-        found.append(f"PARTIAL: {data['reason'] or 'the run did not end'} Figures are those measured until then.")
+        reason = (data["reason"] or "the run did not end").rstrip(".")
+        found.append(f"PARTIAL: {reason}. Figures are those measured until then.")
     failed = sum(failures(phase) for phase in data["phases"])
     if failed:
         reasons: dict[str, int] = {}
@@ -179,7 +180,7 @@ def plots(data: dict[str, Any]) -> Iterator[str]:
         yield plot("Requests a second", rates, x_label="connections", y_label="1/s", log_x=True)
     longest = max(
         (phase for phase in data["phases"] if phase.get("watch", {}).get("seconds")),
-        key=lambda phase: len(phase["watch"]["seconds"]), default=None,
+        key=lambda phase: (phase.get("users", 0), len(phase["watch"]["seconds"])), default=None,
     )  # fmt: skip
     if longest is not None and len(longest["watch"]["seconds"]) > 2:
         yield from _watch_plots(longest)
