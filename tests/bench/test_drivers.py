@@ -6,13 +6,14 @@ import itertools
 import socket
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 from mock_server import Reply, Stalling, serving
 
 from thalweg.bench import drivers, wrk
 from thalweg.bench.errors import BenchError
-from thalweg.bench.http import origin
+from thalweg.bench.http import Answer, Connection, origin
 from thalweg.bench.requests import NAME, NUMBER, TIME, Pool, Request, Template, status_ok
 from thalweg.bench.samples import Samples
 
@@ -67,7 +68,9 @@ def test_open_loop_notes_what_is_unanswered_at_the_end_as_failed() -> None:
             )
         )  # fmt: skip
     found = samples.figures(0, 0.4)["TOT"]
-    assert found.failures == found.requests == 19
+    # The 20th is due when the time is over; fractions of a second are no exact ones.
+    assert found.failures == found.requests
+    assert found.requests in (19, 20)
     assert set(found.errors) == {"no answer when the run ended", "no free connection when the run ended"}
     assert found.min_ms >= 150
 
@@ -276,3 +279,79 @@ def test_three_hundred_users_have_a_connection_each() -> None:
     assert len(samples) == 300
     assert not [s.reason for s in samples if s.reason]
     assert time.perf_counter() - begin < 20
+
+
+# ---------------------------------------------------------------- long answers
+
+
+def _slices(head: bytes, body: bytes, cuts: tuple[int, ...]) -> Iterator[bytes]:
+    """The answer in pieces, cut so many bytes after the head's end."""
+    whole = head + body
+    places = [0, *(len(head) + cut for cut in cuts), len(whole)]
+    for begin, end in itertools.pairwise(places):
+        yield whole[begin:end]
+
+
+@pytest.mark.parametrize("cuts", [(), (0,), (0, 1, 3000), (100, 200_000), (299_999,)])
+def test_long_answers_are_counted_whole_and_judged_by_their_beginning(cuts: tuple[int, ...]) -> None:
+    body = b"<begin/>" + bytes(300_000 - 8)
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 300000\r\n\r\n"
+    told: list[Answer] = []
+
+    async def ask(port: int) -> None:
+        connection = Connection(origin(f"http://127.0.0.1:{port}"))
+        # The connection is kept, and the second answer begins where the first has ended.
+        request = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+        told.extend([await connection.ask(request, repeatable=True) for _ in range(3)])
+        connection.close()
+
+    connections = 0
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            nonlocal connections
+            other, _ = listening.accept()
+            connections += 1
+            with other:
+                other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                while other.recv(1000):
+                    for piece in _slices(head, body, cuts):
+                        other.sendall(piece)
+                        time.sleep(0.01)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        drivers.run(ask(listening.getsockname()[1]))
+        thread.join(5)
+    assert connections == 1
+    assert [one.size for one in told] == [300_000] * 3
+    for one in told:
+        assert body.startswith(one.body)
+        assert one.body.startswith(b"<begin/>")
+
+
+def test_a_long_answer_that_breaks_off_or_goes_on_is_an_error() -> None:
+    for extra in (-1, 1):
+        body = bytes(300_000 + extra)
+
+        async def ask(port: int) -> None:
+            connection = Connection(origin(f"http://127.0.0.1:{port}"))
+            await connection.ask(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", repeatable=False)
+
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+
+            def serve(listening: socket.socket = listening, body: bytes = body) -> None:
+                other, _ = listening.accept()
+                with other:
+                    other.recv(1000)
+                    other.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 300000\r\n\r\n")
+                    time.sleep(0.05)
+                    other.sendall(body[:299_000])
+                    time.sleep(0.05)
+                    other.sendall(body[299_000:])
+
+            thread = threading.Thread(target=serve, daemon=True)
+            thread.start()
+            with pytest.raises(ConnectionError):
+                drivers.run(ask(listening.getsockname()[1]))
+            thread.join(5)

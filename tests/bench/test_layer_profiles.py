@@ -16,10 +16,10 @@ from test_profiles import LONG, has_programs, run
 from thalweg import app
 from thalweg.bench import layers, wfs, wfs_cases, wfs_runs
 from thalweg.bench.errors import BenchError
+from thalweg.bench.loops import groups
 from thalweg.bench.profiles import PROFILES
 from thalweg.bench.report.tables import tables
 from thalweg.bench.requests import Case, Pool, Request
-from thalweg.bench.run import groups
 from thalweg.bench.stats import ratios
 from thalweg.cli import cli
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE

@@ -23,7 +23,7 @@ from mock_server import Ckan, Ldes, serving, wfs
 
 from conftest import SCALE
 from thalweg import app
-from thalweg.bench import answers, fill, layers, ldes, targets
+from thalweg.bench import answers, fill, layers, ldes, loops, phases, targets
 from thalweg.bench.errors import BenchError
 from thalweg.bench.networks import NETWORKS, SHAPES, block
 from thalweg.bench.profiles import PROFILES, Closed, Mix
@@ -468,16 +468,10 @@ def test_nobody_at_the_address(tmp_path: Path) -> None:
         (["run", "sos-day", "--folder", "/nonexistent"], "run: thalweg bench fill A"),
         (["compare", "sos-day", "--base", "yesterday"], "names nothing to compare"),
         (["compare", "sos-study", "--base", "checkout"], "not compared"),
-        (["fill", "osm_places", "--features", "3"], "no 'thalweg load features'"),
         (["report", "/nonexistent.json"], "cannot be read"),
     ],
 )
 def test_bad_words_get_a_line(words: list[str], said: str) -> None:
-    if words[0] == "fill":
-        from thalweg.cli.load import load
-
-        if "features" in load.commands:
-            pytest.skip("this Thalweg loads features")
     ended = bench(*words)
     assert ended.exit_code in (1, 2)
     assert said in ended.output
@@ -485,7 +479,7 @@ def test_bad_words_get_a_line(words: list[str], said: str) -> None:
 
 
 @pytest.mark.fault
-def test_target_that_dies_leaves_a_partial_run(served: Target, tmp_path: Path) -> None:
+def test_target_that_dies_leaves_a_partial_run(served: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alive = True
 
     def dying(method: str, path: str, _body: bytes) -> tuple[int, str, bytes] | None:
@@ -495,22 +489,16 @@ def test_target_that_dies_leaves_a_partial_run(served: Target, tmp_path: Path) -
         return status, headers["content-type"], body
 
     out = tmp_path / "r.json"
+
+    def after_the_first(phase: dict[str, Any]) -> str:
+        nonlocal alive
+        alive = False
+        return phases.line(phase)
+
+    monkeypatch.setattr(loops, "line", after_the_first)
     with serving(dying) as url:
-        from thalweg.bench import run as running
-
-        original = running.line
-
-        def after_the_first(phase: dict[str, Any]) -> str:
-            nonlocal alive
-            alive = False
-            return original(phase)
-
-        running.line = after_the_first
-        try:
-            ended = bench("run", "sos-open", "--target", f"{url}/sos", "--rates", "20,21,22", "--seconds", "1",
-                          "--out", str(out))  # fmt: skip
-        finally:
-            running.line = original
+        ended = bench("run", "sos-open", "--target", f"{url}/sos", "--rates", "20,21,22", "--seconds", "1",
+                      "--out", str(out))  # fmt: skip
     assert ended.exit_code == 1
     assert "The target has stopped answering" in ended.output
     found = json.loads(out.read_text())

@@ -16,7 +16,8 @@ from thalweg.bench.errors import BenchError
 from thalweg.bench.jtl import COLUMNS, append
 from thalweg.bench.profiles import FIGURES_TO_REACH, PROFILES
 from thalweg.bench.report.plot import plot
-from thalweg.bench.report.tables import inspire, tables
+from thalweg.bench.report.tables import tables
+from thalweg.bench.report.users import inspire
 from thalweg.bench.report.write import html, markdown
 from thalweg.bench.results import FORMAT, Result, read
 from thalweg.bench.samples import Sample, Samples

@@ -148,6 +148,10 @@ ROWS = DoorRows(
         post("organization_update", Aim.WORKSPACE, id="{workspace}", title="Title of all {number}"),
         post("organization_patch", Aim.WORKSPACE, id="{workspace}", title="Title of all {number}"),
         post("organization_delete", Aim.WORKSPACE, allowed=(409,), id="{workspace}"),
+        post("organization_purge", Aim.WORKSPACE, allowed=(409,), id="{workspace}"),
+        post("datastore_run_triggers", Aim.SERVER, allowed=(409,), resource_id="{table}"),
+        post("datastore_function_create", Aim.SERVER, allowed=(409,), name="f", rettype="trigger", definition="x"),
+        post("datastore_function_delete", Aim.SERVER, allowed=(409,), name="f"),
         post(
             "organization_member_create", Aim.WORKSPACE, allowed=(404,), id="{workspace}", username="no", role="editor"
         ),

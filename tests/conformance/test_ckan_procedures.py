@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -35,8 +36,9 @@ from tests.store.support import (
 from thalweg.domain.access import Grant, Role, Scope, User
 from thalweg.domain.catalogue import ProcedureKind
 from thalweg.domain.observations import OnDuplicate
-from thalweg.domain.time import Interval
+from thalweg.domain.time import ALL_TIME, Interval
 from thalweg.services.procedure_rows import MAX_SHARED, ProcedureTable
+from thalweg.services.procedure_sql import FIRST_ROWS
 
 PACKAGE = "procedures-of-default"
 
@@ -79,12 +81,6 @@ def test_a_workspace_with_procedures_has_a_package_of_them(site: Site) -> None:
     assert [item["name"] for item in tables] == [resource["id"]]
     (owner,) = site.act("organization_list", all_fields=True, token="")
     assert owner["package_count"] == 1
-
-
-def test_sql_says_that_it_does_not_read_them(site: Site) -> None:
-    key = resource_of(site, register(site.store))
-    statement = 'SELECT * FROM "KEY"'.replace("KEY", key)
-    assert "procedures" in str(site.error("datastore_search_sql", sql=statement)["info"])
 
 
 def test_fields_say_unit_and_definition(site: Site) -> None:
@@ -301,22 +297,26 @@ def test_the_last_acknowledged_observation_is_read(site: Site) -> None:
     assert found["total"] == 28
 
 
-def test_a_relation_gives_rows_for_other_languages(site: Site) -> None:
+def test_a_relation_gives_rows_for_sql(site: Site) -> None:
     station = register(site.store)
     fill(site.store, station, 9_000)
     tables = site.application.services.tables
     table = tables.unguarded(resource_of(site, station))
     assert isinstance(table, ProcedureTable)
     relation = tables.procedures.relation(table)
-    assert relation.columns()[:3] == (("_id", "int8"), ("time", "timestamptz"), ("air:temperature", "float8"))
-    part = Interval(T0 + 100 * STEP, T0 + 8_900 * STEP)
-    assert relation.count() == 9_000
-    assert relation.count(part) == 8_800
+    assert relation.columns[:3] == (("_id", "int8"), ("time", "timestamptz"), ("air:temperature", "float8"))
+    assert pickle.loads(pickle.dumps(relation)) == relation  # noqa: S301 (the test's own)
+    part, names = Interval(T0 + 100 * STEP, T0 + 8_900 * STEP), ("time", "air:temperature")
     expected = [(T0 + i * STEP, (i * 7) % 300 / 10) for i in range(100, 8_900)]
-    assert list(relation.rows(part, ("time", "air:temperature"))) == expected
-    assert list(relation.rows(part, ("time", "air:temperature"), descending=True)) == expected[::-1]
-    assert next(relation.rows())[:2] == (T0, T0)
-    assert list(relation.rows(Interval(T0, T0))) == []
+    with site.store.together():
+        assert relation.count(site.store, ALL_TIME) == 9_000
+        assert relation.count(site.store, part) == 8_800
+        for descending in (False, True):
+            blocks = list(relation.blocks(site.store, names, part, descending=descending))
+            # The first is short, for those who want no more than the newest.
+            assert len(blocks[0]) == FIRST_ROWS
+            assert [row for block in blocks for row in block] == expected[:: -1 if descending else 1]
+        assert list(relation.blocks(site.store, names, Interval(T0, T0))) == []
 
 
 def test_dumps_in_every_form(site: Site) -> None:

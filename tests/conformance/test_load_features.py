@@ -19,20 +19,22 @@ import numpy as np
 import pytest
 import shapely
 from click.testing import CliRunner
+from tests.store.support import assert_clean
 from tests.unit.feature_files import LINES, POINTS, POLYGONS, POLYGONS_Z, read_by_gdal, shapes, write_by_gdal
 
 from thalweg import app
 from thalweg.cli import cli
 from thalweg.domain.access import Principal, Role
 from thalweg.domain.catalogue import Workspace
-from thalweg.domain.features import FeatureQuery, Field, FieldKind, GeometryKind, Layer, SortKey
+from thalweg.domain.features import FeatureQuery, Field, FieldKind, FragmentForm, GeometryKind, Layer, SortKey
 from thalweg.domain.store import Store
+from thalweg.encode.feature_output import stored_outputs
 from thalweg.loading.features.geometries import OnInvalid
 from thalweg.loading.features.load import load_layer
 from thalweg.loading.features.report import LayerReport, Problem
 from thalweg.loading.features.source import ReadOptions
 from thalweg.loading.features.survey import IfExists, LayerOptions
-from thalweg.services.features import FeatureService
+from thalweg.services.features import FeatureService, stamp_of
 
 ROOT = Path(__file__).parents[2]
 ANYBODY = Principal("", Role.VIEWER)
@@ -151,7 +153,6 @@ def test_features_are_those_of_the_file(loader: Loader, osm_dir: Path, name: str
 def test_fragments_are_current_after_loading(loader: Loader, store: Store, osm_dir: Path) -> None:
     """The new name must not make the stored bytes void: else every request would encode."""
     from thalweg.encode.feature_output import FeatureFormat, Output, stored_form
-    from thalweg.services.features import stamp_of
 
     loader.loaded(osm_dir / "osm_places.geojson")
     layer = loader.layer("osm_places")
@@ -612,6 +613,134 @@ class _Done:
 def test_names_of_the_layers_of_procedures_are_refused(loader: Loader, tmp_path: Path) -> None:
     report = loader.load(collection(tmp_path / "stations.geojson", feature(at(1, 1))))
     assert "choose another name by --layer" in report.error
+
+
+# ------------------------------------------------------------------ in several processes
+
+
+FORMATS = [("GeoJSON", "geojson"), ("GPKG", "gpkg"), ("ESRI Shapefile", "shp")]
+
+
+@pytest.mark.parametrize(("driver", "ending"), FORMATS)
+def test_helping_processes_change_nothing_of_what_is_stored(
+    loader: Loader, tmp_path: Path, osm_dir: Path, monkeypatch: pytest.MonkeyPatch, driver: str, ending: str
+) -> None:
+    path = osm_dir / "osm_mainroads.geojson"
+    if driver != "GeoJSON":
+        pyogrio = pytest.importorskip("pyogrio")
+        meta, _, geometry, values = pyogrio.raw.read(path)
+        path = tmp_path / f"roads.{ending}"
+        pyogrio.raw.write(
+            path, geometry, values, meta["fields"], driver=driver, crs="EPSG:4326", geometry_type="LineString"
+        )  # fmt: skip
+    alone = loader.loaded(path, name="alone", id_field="osm_id")
+    monkeypatch.setattr("thalweg.loading.features.load.MIN_SHARED_BYTES", 0)
+    monkeypatch.setattr("thalweg.loading.features.load.processors", lambda: 2)
+    together = loader.loaded(path, name="together", id_field="osm_id")
+    assert together.loaded == alone.loaded == 6946
+    assert together.fields == alone.fields
+    assert together.notes == alone.notes
+    assert loader.rows("together") == loader.rows("alone")
+    assert stored_texts(loader, "together") == fresh_texts(loader, "together")
+    assert_clean(loader.store)
+
+
+def test_helping_processes_tell_the_same_problems_and_errors(
+    loader: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [feature(at(i % 90, i % 80), i + 1, n=i, note=f"n{i}") for i in range(9_000)]
+    for i in (17, 4_500, 8_998):
+        items[i]["geometry"] = {"type": "LineString", "coordinates": [[1, 1]]}
+    items[30] = {"type": "Nothing"}
+    items[5_000]["properties"]["note"] = "\x01"
+    items[8_999]["properties"]["n"] = "many"
+    path = collection(tmp_path / "a.geojson", *items)
+    alone = loader.loaded(path, name="alone")
+    told, loader.problems = loader.problems, []
+    monkeypatch.setattr("thalweg.loading.features.load.MIN_SHARED_BYTES", 0)
+    monkeypatch.setattr("thalweg.loading.features.load.processors", lambda: 3)
+    together = loader.loaded(path, name="together")
+    assert loader.problems == told
+    assert [problem.number for problem in told] == [31, 18, 4_501, 8_999]
+    for report in (alone, together):
+        assert report.problems == {"skipped": 4}
+        assert report.losses.cleaned == {"note": 1}
+        assert [(m.field.name, m.field.kind) for m in report.fields] == [
+            ("n", FieldKind.TEXT), ("note", FieldKind.TEXT),
+        ]  # fmt: skip
+        assert (report.read, report.loaded) == (9_000, 8_996)
+    assert together.notes == alone.notes
+    assert loader.rows("together") == loader.rows("alone")
+    more = collection(tmp_path / "more.geojson", *(feature(at(5, 5), i, n="new") for i in range(9_000, 9_005)))
+    report = loader.loaded(more, name="together", if_exists=IfExists.APPEND)
+    assert (report.loaded, report.replaced) == (5, 1)
+    report = loader.load(path, name="refused", id_field="nothing")
+    assert "There is no field 'nothing'" in report.error
+    assert loader.names() == ["alone", "together"]
+
+
+def stored_texts(loader: Loader, name: str) -> dict[FragmentForm, bytes]:
+    layer = loader.layer(name)
+    prefix = loader.service.prefix(layer)
+    texts = {}
+    for form in stored_outputs(layer, prefix):
+        runs = list(loader.store.fragments(layer.id, form, stamp_of(layer, prefix), FeatureQuery()))
+        assert all(run.features is None for run in runs)
+        texts[form] = b"".join(run.content or b"" for run in runs)
+    return texts
+
+
+def fresh_texts(loader: Loader, name: str) -> dict[FragmentForm, bytes]:
+    """As the encoder of one output makes them of what is stored."""
+    layer = loader.layer(name)
+    batches = list(loader.service.features(layer))
+    return {
+        form: b"".join(loader.service.encode(layer, batch, output).content for batch in batches)
+        for form, output in stored_outputs(layer, loader.service.prefix(layer)).items()
+    }
+
+
+# ------------------------------------------------------------------ latitudes
+
+
+@pytest.mark.parametrize(
+    ("invalid", "action", "left"),
+    [("keep", "kept", [1, 2, 3, 4]), ("skip", "skipped", [1, 3]), ("repair", "skipped", [1, 3])],
+)
+def test_latitudes_beyond_the_poles_are_told(
+    loader: Loader, tmp_path: Path, invalid: str, action: str, left: list[int]
+) -> None:
+    line = {"type": "LineString", "coordinates": [[5, 89], [5, -90.5]]}
+    path = collection(
+        tmp_path / "a.geojson", feature(at(1, 90), 1), feature(at(46.5, 95), 2), feature(at(200, -90), 3),
+        feature(line, 4),
+    )  # fmt: skip
+    report = loader.loaded(path, invalid=OnInvalid(invalid))
+    assert [(p.number, p.reason, p.action) for p in loader.problems] == [
+        (2, "the latitude 95.0 is beyond the pole", action),
+        (4, "the latitude -90.5 is beyond the pole", action),
+    ]
+    assert report.problems == {action: 2}
+    assert [row["@"] for row in loader.rows("a")] == left
+    refused = loader.load(path, name="b", invalid=OnInvalid.REFUSE)
+    assert refused.error == "2 features cannot be loaded as they are; nothing was."
+
+
+def test_metres_are_no_latitudes(loader: Loader, tmp_path: Path) -> None:
+    path = collection(tmp_path / "a.geojson", feature(at(2_600_000, 1_200_000), 1))
+    crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::2056"}}
+    loader.loaded(path, name="said", srid=2056)
+    loader.loaded(collection(path, feature(at(2_600_000, 1_200_000), 1), crs=crs), name="before")
+    behind = json.loads(path.read_text())
+    behind["crs"] = behind.pop("crs")
+    path.write_text(json.dumps(behind))
+    report = loader.loaded(path, name="behind")
+    assert (report.srid, loader.problems) == (2056, [])
+    # Of this CRS a whole turn is 400 grads.
+    loader.loaded(collection(path, feature(at(5, 95), 1)), name="grads", srid=4807)
+    assert loader.problems == []
+    loader.loaded(path, name="degrees", srid=4258, invalid=OnInvalid.SKIP)
+    assert len(loader.problems) == 1
 
 
 # ------------------------------------------------------------------ command line

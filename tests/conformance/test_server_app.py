@@ -32,7 +32,7 @@ from thalweg.domain.errors import (
     Unauthenticated,
 )
 from thalweg.doors.door import Door
-from thalweg.doors.http import Deferred, Request, Response
+from thalweg.doors.http import Deferred, Kept, Request, Response
 from thalweg.server.asgi import Asgi
 from thalweg.server.body import decode_body
 from thalweg.server.contract import Message, Receive, Scope, Send
@@ -47,6 +47,8 @@ from thalweg.settings import Settings, load_settings
 TEXT = "text/plain; charset=utf-8"
 BLOCK = b"0123456789abcdef" * 1024  # 16 KiB
 BIG = b"The quick brown fox jumps over the lazy dog.\n" * 2000  # 90 kB, compressible
+SEGMENTS = tuple(f"segment {number}: ".encode() + BLOCK * (4 if number % 20 else 60) for number in range(80))  # 8.9 MB
+KEPT = Kept()
 
 
 class Fake:
@@ -92,6 +94,8 @@ def handle(request: Request, fake: Fake) -> Response | Deferred:
         return Response("|".join(parts).encode(), TEXT)
     if name == "big":
         return Response(BIG, TEXT, etag='"big-1"')
+    if name == "kept":
+        return Response(SEGMENTS, TEXT, etag='"kept-1"', kept=KEPT)
     if name == "stream":
         return Response(fake.blocks(int(argument)), TEXT)
     if name == "short-stream":

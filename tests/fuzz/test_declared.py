@@ -165,6 +165,7 @@ NOT_OF_CLIENTS = {
     "encode.lookup.MAX_DECIMALS": "which numbers are written by a table",
     "encode.table.MAX_PADDED_BYTES": "how rows are written in steps",
     "encode.sensorml.original.MAX_STORED_DEPTH": "of documents that were accepted",
+    "services.made_packages.MAX_COUNTED_VALUES": "what is asked of the store so that counts can be added to",
     "services.table_procedures.MAX_NEW_RECORDS": "how new stations are found, one way or the other",
     "doors.ldes.answer.MAX_PERMITTED": "callers remembered, for speed",
     "loading.findings.MAX_EXAMPLES": "how much a report of a load shows",

@@ -143,7 +143,8 @@ SERVICES = cast(
 
 
 def _capabilities(version: str) -> bytes:
-    return capabilities(SERVICES, CATALOGUE, version, "https://data.example.org/sos", None)[0]
+    body = capabilities(SERVICES, CATALOGUE, version, "https://data.example.org/sos", None).body
+    return body if isinstance(body, bytes) else b"".join(body)
 
 
 def _sensor(name: str, version: str, form: str) -> bytes:

@@ -23,7 +23,7 @@ from tests.store.support import WAIT_S
 from tests.store.table_support import make
 
 from thalweg.domain.store import Store
-from thalweg.domain.table_sql import SqlLimits
+from thalweg.domain.table_sql import MadeTable, SqlLimits
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, Table
 
@@ -174,7 +174,7 @@ def tables(store: Store) -> dict[str, Table]:
 
 
 def ask(
-    store: Store, known: Mapping[str, Table], sql: str, limits: SqlLimits | None = None
+    store: Store, known: Mapping[str, Table | MadeTable], sql: str, limits: SqlLimits | None = None
 ) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
     """The same of a store. Raises what the future does."""
     answer = store.sql(sql, lambda names: {name: known[name] for name in names}, limits or SqlLimits(time_s=20))

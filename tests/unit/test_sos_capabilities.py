@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
@@ -29,7 +30,7 @@ from thalweg.domain.geometry import Geometry, point
 from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Extent
 from thalweg.doors.sos import capabilities as module
-from thalweg.doors.sos.capabilities import MAX_CACHED_DOCUMENTS, OPERATIONS, capabilities
+from thalweg.doors.sos.capabilities import LARGE_BYTES, MAX_CACHED_DOCUMENTS, OPERATIONS, SEGMENT_PIECES
 from thalweg.doors.sos.capabilities10 import gml_id, offerings_named
 from thalweg.doors.sos.capabilities20 import PROFILES
 from thalweg.doors.sos.capabilities_common import SECTIONS
@@ -67,6 +68,13 @@ class Extents:
 
     def move(self, procedure_id: int, begin_us: int | None, end_us: int | None, rows: int = 1) -> None:
         self.extents_by_id = self.extents_by_id | {procedure_id: Extent(begin_us, end_us, rows)}
+
+
+def capabilities(*asked: Any) -> tuple[bytes, str]:
+    """The whole document, and its validator."""
+    document = module.capabilities(*asked)
+    body = document.body
+    return (body if isinstance(body, bytes) else b"".join(body)), document.etag
 
 
 def services(extents: dict[int, Extent] | None = None) -> Any:
@@ -154,6 +162,19 @@ def test_any_choice_of_sections_is_valid_and_nothing_else_is_written(schemas: An
         assert schemas.validate(document) == []
         root = etree.fromstring(document)
         assert {name for name, tag in tags.items() if root.find(tag, NS) is not None} == wanted
+
+
+@pytest.mark.parametrize("strange", ['a"b<c', "a&amp;b", "a b"])
+def test_references_say_what_the_identifier_is_whatever_it_holds(strange: str) -> None:
+    catalogue = network(3)
+    catalogue = Catalogue(
+        catalogue.workspace, units=catalogue.units, properties=catalogue.properties, features=catalogue.features,
+        procedures={**catalogue.procedures, 2: replace(catalogue.procedures[2], identifier=strange)},
+        offerings=catalogue.offerings, tracks=catalogue.tracks,
+    )  # fmt: skip
+    (whole, *_) = offerings_of(document_of(catalogue, "1.0.0"), "1.0.0")
+    told = [element.get(f"{{{NS['xlink']}}}href") for element in whole.findall("sos1:procedure", NS)]
+    assert told == ["urn:x:procedure:0001", strange, "urn:x:procedure:0003"]
 
 
 def test_sections_are_those_that_requests_are_read_into() -> None:
@@ -337,12 +358,13 @@ def test_size_grows_linearly_with_the_number_of_procedures(version: str) -> None
 def test_an_unchanged_document_is_given_out_again(version: str) -> None:
     served, catalogue = services({1: Extent(BEGIN, END, 9)}), network(3)
     first = capabilities(served, catalogue, version, URL, None)
-    assert capabilities(served, catalogue, version, URL, None)[0] is first[0]
+    document = module.capabilities(served, catalogue, version, URL, None)
+    assert module.capabilities(served, catalogue, version, URL, None) is document
     assert first[1] == capabilities(services({1: Extent(BEGIN, END, 9)}), network(3), version, URL, None)[1]
     assert first[1][0] == first[1][-1] == '"'
     # More rows in the same period show nowhere.
     served.catalogue.move(1, BEGIN, END, rows=10)
-    assert capabilities(served, catalogue, version, URL, None)[0] is first[0]
+    assert module.capabilities(served, catalogue, version, URL, None) is document
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -400,6 +422,146 @@ def test_a_moving_end_time_makes_only_its_own_piece_and_its_networks(monkeypatch
     document = capabilities(served, catalogue, "2.0.0", URL, None)[0]
     assert made == ["p7", "n1"]
     assert document.count(b"2015-01-01T00:00:59Z") == 2
+
+
+class Model:
+    """A catalogue that changes as the store's does: what stays is the same object."""
+
+    def __init__(self, count: int) -> None:
+        self.catalogue = network(count)
+        self.rng = random.Random(count)
+
+    def change(self, **parts: Any) -> None:
+        old = self.catalogue
+        kept = {
+            name: parts.get(name, getattr(old, name))
+            for name in ("units", "properties", "features", "procedures", "offerings", "tracks")
+        }
+        self.catalogue = Catalogue(replace(old.workspace, generation=old.generation + 1), **kept)
+
+    def register(self) -> None:
+        old = self.catalogue
+        i = max(old.offerings) + 1000
+        procedure = Procedure(
+            i, "", f"urn:x:procedure:{i}", f"p{i}", f"urn:x:sensor:{i}", series=(Series(1, 1),), feature_id=i
+        )
+        network = old.offerings[1]
+        own = {i: Offering(i, "", f"urn:x:offering:{i}", f"o{i}", "", i, (i,))} if self.rng.random() < 0.7 else {}
+        self.change(
+            procedures={**old.procedures, i: procedure},
+            features={**old.features, i: Feature(i, "", f"urn:x:feature:{i}", f"f{i}", geometry=point(i / 1e4, 9))},
+            tracks={**old.tracks, i: Track(i, i, i)},
+            offerings={
+                **old.offerings, 1: replace(network, procedure_ids=(*network.procedure_ids, i)), **own,
+            },
+        )  # fmt: skip
+
+    def delete(self) -> None:
+        old = self.catalogue
+        i = self.rng.choice(list(old.procedures))
+        # Of the network at times only, as where its members were not told.
+        network = old.offerings[1]
+        self.change(
+            procedures={k: v for k, v in old.procedures.items() if k != i},
+            tracks={k: v for k, v in old.tracks.items() if v.procedure_id != i},
+            offerings={
+                k: replace(network, procedure_ids=tuple(m for m in network.procedure_ids if m != i)) if k == 1 else v
+                for k, v in old.offerings.items()
+                if v.procedure_id != i
+            },
+        )
+
+    def rename(self) -> None:
+        old = self.catalogue
+        kind = self.rng.choice(["properties", "features", "procedures", "offerings"])
+        items = getattr(old, kind)
+        i = self.rng.choice(list(items))
+        self.change(
+            **{kind: {**items, i: replace(items[i], name=f"{items[i].name}-x", identifier=f"urn:y:{kind}:{i}")}}
+        )
+
+    def move(self) -> None:
+        old = self.catalogue
+        i = self.rng.choice(list(old.procedures))
+        feature = self.rng.choice(list(old.features))
+        number = max([*old.tracks, 5000]) + 1
+        self.change(tracks={**old.tracks, number: Track(number, i, feature)})
+
+    def switch(self) -> None:
+        old = self.catalogue
+        i = self.rng.choice(list(old.offerings))
+        self.change(offerings={**old.offerings, i: replace(old.offerings[i], active=not old.offerings[i].active)})
+
+    def drop_offering(self) -> None:
+        old = self.catalogue
+        # Not always one that a procedure owns: without its network it is listed by itself in 1.0.0.
+        i = self.rng.choice([i for i in old.offerings if i != 1] or [1])
+        self.change(offerings={k: v for k, v in old.offerings.items() if k != i})
+
+    def leave_network(self) -> None:
+        old = self.catalogue
+        network = old.offerings[1]
+        members = tuple(m for m in network.procedure_ids if self.rng.random() < 0.8)
+        self.change(offerings={**old.offerings, 1: replace(network, procedure_ids=members)})
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("count", [3, 2 * SEGMENT_PIECES + 5])
+def test_any_row_of_changes_gives_the_documents_that_a_fresh_process_would_give(version: str, count: int) -> None:
+    model, served = Model(count), services()
+    steps = [
+        model.register, model.delete, model.rename, model.move, model.switch, model.drop_offering, model.leave_network
+    ]  # fmt: skip
+    for number in range(120):
+        if model.catalogue.procedures or number % 2:
+            step = model.rng.choice(steps) if model.catalogue.procedures else model.register
+            if len(model.catalogue.offerings) > 1:
+                step()
+            else:
+                model.register()
+        if model.catalogue.procedures and model.rng.random() < 0.5:
+            i = model.rng.choice(list(model.catalogue.procedures))
+            served.catalogue.move(i, BEGIN + model.rng.randrange(10**9), END + model.rng.randrange(10**9))
+        if model.rng.random() < 0.7:
+            # Some changes are seen together.
+            fresh = services(dict(served.catalogue.extents_by_id))
+            seen = capabilities(served, model.catalogue, version, URL, None)
+            assert seen == capabilities(fresh, model.catalogue, version, URL, None), step
+
+
+def test_a_registered_sensor_makes_its_own_piece_and_its_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, served = Model(50), services({i: Extent(BEGIN, END, 9) for i in range(1, 51)})
+    capabilities(served, model.catalogue, "2.0.0", URL, None)
+    made: list[str] = []
+    offering = module.capabilities20.offering
+    monkeypatch.setattr(
+        module.capabilities20, "offering", lambda view: made.append(view.number) or offering(view)
+    )  # fmt: skip
+    model.register()
+    capabilities(served, model.catalogue, "2.0.0", URL, None)
+    assert len(made) == 2
+    assert made[1] == "n1"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_documents_share_the_segments_that_stay(version: str) -> None:
+    count = 1000
+    served, catalogue = services({i: Extent(BEGIN, END, 9) for i in range(1, count + 1)}), network(count)
+    first = module.capabilities(served, catalogue, version, URL, None)
+    served.catalogue.move(500, BEGIN, END + 60_000_000)
+    second = module.capabilities(served, catalogue, version, URL, None)
+    assert isinstance(first.body, tuple)
+    assert isinstance(second.body, tuple)
+    assert first.kept is not None
+    assert second.kept is not first.kept
+    assert first.etag != second.etag
+    assert len(first.body) == len(second.body)
+    held = {id(part) for part in first.body}
+    new = [part for part in second.body if id(part) not in held]
+    # The sensor's segment, the head, the tail, and the time of the network, or it with a small one's.
+    assert sum(map(len, new)) < len(b"".join(second.body)) / 8
+    assert max(map(len, first.body)) < 4 * LARGE_BYTES
+    assert module.capabilities(served, catalogue, version, URL, None) is second
 
 
 def test_addresses_and_sections_are_kept_apart_and_bounded() -> None:

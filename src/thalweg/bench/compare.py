@@ -12,13 +12,13 @@ import sys
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from thalweg.bench import answers, fill, ldes, run, sos, targets, workloads
+from thalweg.bench import answers, fill, ldes, loops, opening, phases, sos, targets, workloads
 from thalweg.bench.context import context
 from thalweg.bench.errors import BenchError
+from thalweg.bench.options import RunOptions, Say, chosen
 from thalweg.bench.profiles import Closed, Count, Open, Profile
 from thalweg.bench.requests import Case, Request
 from thalweg.bench.results import Result, failures
-from thalweg.bench.run import RunOptions, Say
 from thalweg.bench.samples import TOTAL, Samples
 from thalweg.bench.stats import spread, verdict
 from thalweg.bench.targets import Target, ask, origin_url
@@ -52,23 +52,23 @@ def compare(profile: Profile, base: str, change: str, common: RunOptions, result
     raises  BenchError, also if the sides' answers differ: a comparison of different answers says nothing
     """
     processes()
-    load = run.chosen(profile.load, common)
+    load = chosen(profile.load, common)
     rounds = common.rounds or ROUNDS
     result.data |= {
         "kind": "comparison", "profile": profile.name, "study": profile.study, "title": profile.title,
-        "load": {"form": type(load).__name__, **run.plain(asdict(load))}, "rounds": rounds, "context": context(),
+        "load": {"form": type(load).__name__, **phases.plain(asdict(load))}, "rounds": rounds, "context": context(),
         "base": base, "change": change, "targets": {}, "data": {}, "checks": [], "comparison": [],
     }  # fmt: skip
     if not isinstance(load, Closed | Open | Count):
         raise BenchError(f"{profile.name} is a {type(load).__name__.lower()}; it is run for itself, not compared.")
-    chosen = {name: Side(spec).options(common) for name, spec in zip(SIDES, (base, change), strict=True)}
-    for options in chosen.values():
+    sides = {name: Side(spec).options(common) for name, spec in zip(SIDES, (base, change), strict=True)}
+    for options in sides.values():
         if options.commit and profile.data == "network":
             _fill_commit(options, say)
     with contextlib.ExitStack() as stack:
-        opened = {name: stack.enter_context(run.opened(profile, chosen[name], result)) for name in SIDES}
+        opened = {name: stack.enter_context(opening.opened(profile, sides[name], result)) for name in SIDES}
         result.data.pop("target", None)
-        result.data["targets"] = {name: run.describe(target) for name, target in opened.items()}
+        result.data["targets"] = {name: opening.describe(target) for name, target in opened.items()}
         if isinstance(load, Count):
             _alternate_members(profile, load, opened, common, rounds, result, say)
             return
@@ -125,7 +125,7 @@ def _check_equal(opened: dict[str, Target], work: dict[str, workloads.Work], res
     for case, other in zip(work["base"].cases, work["change"].cases, strict=True):
         if not case.sample:
             first = next(case.source.stream())
-            if first.method != "GET" or first.operation == "malformed":
+            if first.method != "GET" or first.refused:
                 result.data["checks"].append({"case": case.label, "compared": "statuses alone"})
                 continue
         pairs: list[Any] = list(zip(case.sample, other.sample, strict=True)) or [
@@ -145,9 +145,9 @@ def _alternate(
     result: Result, say: Say,
 ) -> None:  # fmt: skip
     for name, target in opened.items():
-        run.first_answer(target, cases[name])
+        loops.first_answer(target, cases[name])
         if isinstance(load, Closed):
-            run.warm(target, cases[name], options, load.seconds)
+            loops.warm(target, cases[name], options, load.seconds)
     loads = load.connections if isinstance(load, Closed) else load.rates
     for amount in loads:
         seen: dict[str, list[dict[str, Any]]] = {name: [] for name in SIDES}
@@ -157,14 +157,14 @@ def _alternate(
                 case = cases[name].fresh(len(result.phases), load.seconds)
                 others = tuple(pid for side, t in opened.items() if side != name for pid in t.pids)
                 if isinstance(load, Closed):
-                    phase = run.closed_phase(target, case, int(amount), load.seconds, options, apart=others)
+                    phase = loops.closed_phase(target, case, int(amount), load.seconds, options, apart=others)
                 else:
-                    phase = run.open_phase(target, case, float(amount), load, options)
+                    phase = loops.open_phase(target, case, float(amount), load, options)
                 phase |= {"round": number, "side": name}
                 result.add(phase)
-                run.judge(phase)
+                phases.judge(phase)
                 seen[name].append(phase)
-                say(f"{name:6} {run.line(phase)}")
+                say(f"{name:6} {phases.line(phase)}")
         conclude(cases["base"].label, amount, seen, result, say)
 
 
@@ -188,12 +188,12 @@ def _alternate_members(
             )  # fmt: skip
             phase = {
                 "label": f"{load.requests} members", "driver": "count", "seconds": extra["ingest_s"], "side": name,
-                "round": number, "operations": run.operations(samples.figures(0, extra["ingest_s"])), "ldes": extra,
+                "round": number, "operations": phases.operations(samples.figures(0, extra["ingest_s"])), "ldes": extra,
             }  # fmt: skip
             result.add(phase)
-            run.judge(phase)
+            phases.judge(phase)
             seen[name].append(phase)
-            say(f"{name:6} {run.line(phase)}")
+            say(f"{name:6} {phases.line(phase)}")
     conclude("ingest", load.connections, seen, result, say)
 
 
@@ -209,6 +209,11 @@ def conclude(case: str, amount: float, seen: dict[str, list[dict[str, Any]]], re
     for quantity in ("rate", "50", "99"):
         pairs = [(of(quantity, b), of(quantity, c)) for b, c in zip(seen["base"], seen["change"], strict=True)]
         if not all(b > 0 and c > 0 for b, c in pairs):
+            if quantity == "rate":
+                # A side that answered nothing: said, not left out.
+                found["quantities"]["rate"] = {
+                    "ratio": None, "low": None, "high": None, "ratios": [], "verdict": "not comparable",
+                }  # fmt: skip
             continue
         ratios = spread([c / b for b, c in pairs])
         found["quantities"]["rate" if quantity == "rate" else f"p{quantity}"] = {
@@ -220,6 +225,8 @@ def conclude(case: str, amount: float, seen: dict[str, list[dict[str, Any]]], re
     result.write()
     for name, one in found["quantities"].items():
         say(
-            f"{case} at {amount:g}: {name} change/base {one['ratio']:.3f} ({one['low']:.3f}-{one['high']:.3f}): "
-            f"{one['verdict']}" + (f", {errors} failures" if errors else "")
+            f"{case} at {amount:g}: {name} change/base "
+            + ("" if one["ratio"] is None else f"{one['ratio']:.3f} ({one['low']:.3f}-{one['high']:.3f}): ")
+            + one["verdict"]
+            + (f", {errors} failures" if errors else "")
         )

@@ -20,7 +20,7 @@ _REPOSITORY: Final = Path(__file__).resolve().parents[3]
 
 
 def context() -> dict[str, Any]:
-    """Facts about this checkout and this machine; nothing that names a person or a host."""
+    """Facts about this checkout and this machine; of the system its kind and version alone, as builds have names."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["thalweg", *sys.argv[1:]]),
@@ -31,7 +31,7 @@ def context() -> dict[str, Any]:
             "architecture": platform.machine(),
             "cores": os.cpu_count(),
             "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-            "system": f"{platform.system()} {platform.release()}",
+            "system": f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}",
             "load_before": round(os.getloadavg()[0], 2),
         },
         "versions": {"python": platform.python_version(), "sqlite": _sqlite(), **_versions(), **_programs()},

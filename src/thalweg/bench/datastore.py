@@ -46,7 +46,11 @@ class Table:
         """A search with a limit that is no number: answered 409, which here is the good answer."""
         query = urlencode({"resource_id": self.resource, "limit": "ten"})
         return Request(
-            "malformed", f"{self._action('datastore_search')}?{query}", headers=_auth(self.target), check=check_refusal
+            "malformed",
+            f"{self._action('datastore_search')}?{query}",
+            headers=_auth(self.target),
+            check=check_refusal,
+            refused=True,
         )
 
     def sql(self, offset: int) -> Request:

@@ -101,7 +101,7 @@ class Session:
             Sample(
                 request.operation, start - self._begin, time.perf_counter() - start,
                 waited + answer.first_s if answer else 0.0, answer.connect_s if answer else 0.0,
-                answer.status if answer else 0, size, len(answer.body) if answer else 0, reason, self.number,
+                answer.status if answer else 0, size, answer.size if answer else 0, reason, self.number,
             )
         )  # fmt: skip
 
@@ -241,13 +241,15 @@ async def open_loop(
 async def _arrivals(begin: float, rate: float, seconds: float, steady: bool, seed: int) -> AsyncIterator[float]:
     """The instants (perf_counter) at which requests are due, each given when it has come, late ones at once."""
     rng = random.Random(seed)
-    due = begin
+    after = 0.0
     given = 0
     while True:
-        due += 1 / rate if steady else rng.expovariate(rate)
-        if due >= begin + seconds:
+        # From the begin, not from the clock's zero: its rounding would add or drop a request at the end.
+        after = (given + 1) / rate if steady else after + rng.expovariate(rate)
+        if after >= seconds:
             await asyncio.sleep(max(0.0, begin + seconds - time.perf_counter()))
             return
+        due = begin + after
         wait = due - time.perf_counter()
         given += 1
         # Timers are coarser than this; and answers want their turn now and then even when all arrivals are late.

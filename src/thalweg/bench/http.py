@@ -19,15 +19,27 @@ from thalweg.bench.errors import BenchError
 
 MAX_ANSWER_BYTES: Final = 1 << 30
 """Longest answer that is taken; a target that never ends must not fill the memory."""
+LONG_BYTES: Final = 256 * 1024
+"""Of a body whose declared length passes this only the beginning is kept, some hundred kilobytes: answers are judged by
+their first bytes, and 2,000 users who hold a document of 7 MB each would fill the generator's memory with them."""
+_JUDGED_BYTES: Final = 4096
+"""That much of it is there in any case."""
+_BUFFER: Final = memoryview(bytearray(256 * 1024))
+"""Where all connections read to: what has come is dealt with before the next of them reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. Times in seconds since the request was sent, a new connection's set-up included."""
+    """What came back. Times in seconds since the request was sent, a new connection's set-up included.
+
+    body  its beginning alone where it is long (``LONG_BYTES``)
+    size  bytes of the whole body
+    """
 
     status: int
     headers: dict[str, str]
     body: bytes
+    size: int
     first_s: float
     connect_s: float
 
@@ -62,7 +74,7 @@ def origin(url: str) -> Origin:
     return Origin(parts.hostname, port or (443 if tls else 80), tls, parts.path.rstrip("/"))
 
 
-class _Wire(asyncio.Protocol):
+class _Wire(asyncio.BufferedProtocol):
     """One open connection."""
 
     def __init__(self) -> None:
@@ -78,13 +90,17 @@ class _Wire(asyncio.Protocol):
         self._keep = True
         self.begun = False
         self._until_close = False
+        self._left = 0
 
     # -------------------------------------------------------------- asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]  # a stream transport, as create_connection gives
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _BUFFER
+
+    def buffer_updated(self, nbytes: int) -> None:
         if not self.begun:
             self.begun = True
             self.first = time.perf_counter()
@@ -92,10 +108,24 @@ class _Wire(asyncio.Protocol):
             # An answer that nobody has asked for.
             self.close()
             return
+        if self._left:
+            self._go_on(nbytes)
+            return
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(_BUFFER[:nbytes])
         except httptools.HttpParserError as error:
             self._fail(ConnectionError(f"not HTTP: {error}"))
+
+    def _go_on(self, nbytes: int) -> None:
+        """Take more of a long body, which is counted; the parser sees no more of it."""
+        if self.size < _JUDGED_BYTES:
+            self.body.append(bytes(_BUFFER[:nbytes]))
+        self.size += nbytes
+        self._left -= nbytes
+        if self._left < 0:
+            self._fail(ConnectionError("more than the length it told"))
+        elif self._left == 0:
+            self._end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
@@ -121,12 +151,21 @@ class _Wire(asyncio.Protocol):
             or "chunked" in self.headers.get("transfer-encoding", "")
             or self.status in (204, 304)
         )
+        self._keep = self._parser.should_keep_alive()
+        length = self.headers.get("content-length", "")
+        if "transfer-encoding" not in self.headers and length.isdecimal() and int(length) > LONG_BYTES:
+            self._left = int(length)
+            if self._left > MAX_ANSWER_BYTES:
+                self._fail(ConnectionError(f"more than {MAX_ANSWER_BYTES} bytes"))
 
     def on_body(self, data: bytes) -> None:
         self.size += len(data)
         if self.size > MAX_ANSWER_BYTES:
             self._fail(ConnectionError(f"more than {MAX_ANSWER_BYTES} bytes"))
             return
+        if self._left:
+            # What came together with the head.
+            self._left -= len(data)
         self.body.append(data)
 
     def on_message_complete(self) -> None:
@@ -134,8 +173,10 @@ class _Wire(asyncio.Protocol):
             # 100 Continue and the like: the answer follows.
             self.headers = {}
             return
-        if self._parser is not None:
-            self._keep = self._parser.should_keep_alive()
+        self._left = 0
+        self._end()
+
+    def _end(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -147,6 +188,7 @@ class _Wire(asyncio.Protocol):
         self._waiter = asyncio.get_running_loop().create_future()
         self.headers, self.body, self.size, self.status = {}, [], 0, 0
         self.begun = self._until_close = False
+        self._left = 0
         self._keep = True
         if self.transport is None or self.closed:
             raise ConnectionResetError("closed")
@@ -208,7 +250,8 @@ class Connection:
                 raise
             if not usable:
                 self.close()
-            return Answer(wire.status, wire.headers, b"".join(wire.body), wire.first - begin, connect_s)
+            body, wire.body = b"".join(wire.body), []
+            return Answer(wire.status, wire.headers, body, wire.size, wire.first - begin, connect_s)
 
     def close(self) -> None:
         if self._wire is not None:

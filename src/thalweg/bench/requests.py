@@ -24,7 +24,10 @@ def status_ok(status: int, _body: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request to a target; ``path`` begins with a slash and holds the query."""
+    """One request to a target; ``path`` begins with a slash and holds the query.
+
+    refused  whether a status of 400 or above is the good answer; for drivers that see no more than it
+    """
 
     operation: str
     path: str
@@ -32,6 +35,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     check: Check = status_ok
+    refused: bool = False
 
     def encoded(self, host: str) -> bytes:
         """The request as it goes over the wire (HTTP/1.1, RFC 9112)."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Final
 
 from thalweg.bench.errors import BenchError
+from thalweg.bench.places import hidden
 
 FORMAT: Final = 2
 COMPLETE: Final = "complete"
 PARTIAL: Final = "partial"
+_NUMBERS: Final = re.compile(r"\[\s+((?:-?[\d.]+(?:e[-+]?\d+)?,\s+)*-?[\d.]+(?:e[-+]?\d+)?)\s+\]")
 
 
 class Result:
@@ -49,11 +52,18 @@ class Result:
         temporary = self.file.with_name(self.file.name + ".part")
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+            temporary.write_text(self._text(), "utf-8")
             os.replace(temporary, self.file)
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise BenchError(f"The figures cannot be written to {self.file}: {error.strerror}.") from error
+
+    def _text(self) -> str:
+        """The file's text: readable, a list of numbers in a line, and without hosts and folders."""
+        # Phases hold figures and the drivers' own words alone.
+        data = {key: value if key == "phases" else hidden(value) for key, value in self.data.items()}
+        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+        return _NUMBERS.sub(lambda found: "[" + re.sub(r"\s+", " ", found[1]) + "]", text) + "\n"
 
 
 def failures(phase: dict[str, Any]) -> int:

@@ -21,6 +21,9 @@ from thalweg.bench.tools import program
 MAX_POOL: Final = 20_000
 """Requests of a pool that are handed to wrk."""
 
+NOTHING: Final = "no answer in the measured time"
+"""The reason noted for each connection of a load of which no request was answered."""
+
 _POOL: Final = """
 local all, n = {}, 0
 local file = assert(io.open("@FILE@", "rb"))
@@ -95,26 +98,37 @@ def run(
             raise BenchError(f"wrk has not ended {timeout_s + 60:.0f} s after its time.") from error
     for line in ended.stdout.splitlines():
         if line.startswith("FIGURES "):
-            return _figures(json.loads(line[8:]))
+            refused = source is not None and next(source.stream()).refused
+            return _figures(json.loads(line[8:]), connections, refused=refused)
     raise BenchError(f"wrk gave no figures: {(ended.stderr or ended.stdout)[-500:].strip()}")
 
 
-def _figures(seen: dict[str, Any]) -> Figures:
+def _figures(seen: dict[str, Any], connections: int, *, refused: bool = False) -> Figures:
+    """wrk's figures. What had no answer when the time was over is not among them, unless there is nothing else."""
+    bad, reason = seen["status"], "status 400 or above"
+    if refused:
+        bad, reason = seen["requests"] - seen["status"], "not refused"
     errors = {
-        reason: int(seen[key])
-        for key, reason in (
-            ("status", "status 400 or above"),
-            ("connect", "connection refused"),
-            ("read", "connection broken, reading"),
-            ("write", "connection broken, writing"),
-            ("timeout", "no answer in time"),
+        why: int(count)
+        for count, why in (
+            (bad, reason),
+            (seen["connect"], "connection refused"),
+            (seen["read"], "connection broken, reading"),
+            (seen["write"], "connection broken, writing"),
+            (seen["timeout"], "no answer in time"),
         )
-        if seen[key]
+        if count
     }
     failures = sum(errors.values())
     # Requests without an answer are not among wrk's; here all that were sent are counted.
-    requests = seen["requests"] + failures - int(seen["status"])
+    requests = seen["requests"] + failures - int(bad)
     seconds = seen["duration_us"] / 1e6
+    if not seen["requests"] and not failures:
+        # wrk counts what was answered: a server that answers nothing in the whole time is no server at 0 ms.
+        errors, failures, requests = {NOTHING: connections}, connections, connections
+    if not seen["requests"]:
+        nan = float("nan")
+        return Figures(requests, failures, 0.0, nan, nan, nan, {}, 0.0, errors)
     return Figures(
         requests, failures, seen["requests"] / seconds, seen["mean"] / 1e3, seen["min"] / 1e3, seen["max"] / 1e3,
         {p: seen["percentiles"][str(p)] / 1e3 for p in PERCENTILES}, seen["bytes"] / max(seen["requests"], 1), errors,

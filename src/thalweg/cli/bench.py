@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from thalweg.bench.run import RunOptions
+    from thalweg.bench.options import RunOptions
 
 CREDENTIALS = "THALWEG_BENCH_CREDENTIALS"
 TOKEN = "THALWEG_BENCH_TOKEN"  # noqa: S105 (the name of a variable)
@@ -109,11 +109,8 @@ def _fill_layer(layer: str, wanted: int | None, source: Path | None, folder: Pat
     import sys
 
     from thalweg.bench import layers
-    from thalweg.cli.load import load
     from thalweg.cli.progress import progress
 
-    if "features" not in load.commands:
-        raise click.ClickException("This Thalweg has no 'thalweg load features', so it has no layers to measure.")
     features = wanted or layers.FEATURES.get(layer, layers.DEFAULT_FEATURES)
     file = folder / f"{layer}.geojson"
     with progress(layer, total=features, unit="features") as advance:
@@ -179,7 +176,8 @@ _OPTIONS = (
     click.option("--setting", "settings", multiple=True, callback=_pairs, metavar="NAME=VALUE",
                  help="Of the Thalweg that is started; repeatable."),
     click.option("--cold", is_flag=True, help="Drop the store from the page cache, and do not warm up."),
-    click.option("--server-pid", "pid", default=0, metavar="PID", help="A peer's process here, to be watched."),
+    click.option("--server-pid", "pids", multiple=True, type=click.IntRange(1), metavar="PID",
+                 help="A peer's process here, to be watched with its children; repeatable (its database's)."),
     click.option("--seed", default=7, show_default=True),
     _FOLDER,
 )  # fmt: skip
@@ -188,7 +186,7 @@ _OPTIONS = (
 def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapped(profile: str, out: Path | None, **given: Any) -> Any:
-        from thalweg.bench.run import RunOptions
+        from thalweg.bench.options import RunOptions
         from thalweg.bench.workloads import Options
 
         name, _, password = os.environ.get(CREDENTIALS, "").partition(":")

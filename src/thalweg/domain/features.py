@@ -243,14 +243,16 @@ class FragmentForm(IntEnum):
 class EncodedFeatures:
     """Fragments of a batch in one form.
 
-    content  the fragments one after the other
-    ends     shape (n,), where each ends in ``content``
-    texts    the fragments one by one, where the encoder has them at hand
+    content    the fragments one after the other
+    ends       shape (n,), where each ends in ``content``
+    texts      the fragments one by one, where the encoder has them at hand
+    checksums  of the fragments, where the store has them at hand
     """
 
     content: bytes
     ends: npt.NDArray[np.int64]
     texts: Sequence[bytes] | None = None
+    checksums: Sequence[int] | None = None
 
     def each(self) -> Sequence[bytes]:
         """The fragments one by one."""
@@ -271,6 +273,17 @@ class FragmentEncoder(Protocol):
     def encode(self, layer: Layer, features: Features) -> Mapping[FragmentForm, EncodedFeatures]:
         """Every form of the layer. The features are complete: all ids given, all fields there."""
         ...
+
+
+class PreparedFeatures(Protocol):
+    """Features that are checked and encoded, in a form of the store's own; it can be pickled."""
+
+    def __len__(self) -> int: ...
+
+
+FeaturePreparer: TypeAlias = Callable[[Features], Sequence[PreparedFeatures]]
+"""Checks and encodes features, all of which have numbers; raises InvalidParameter as the store does. It reads nothing
+of the store and can be pickled, so that it may be called in another process."""
 
 
 FeatureKey: TypeAlias = tuple[int, int]
@@ -628,10 +641,17 @@ class FeatureStore(Protocol):
         """Set numbers aside that no insert will be given; the first of them."""
         ...
 
+    def feature_preparer(self, layer_id: int, encoder: FragmentEncoder) -> FeaturePreparer:
+        """What makes batches ready for ``load_features``, by the layer as it is now.
+
+        encoder  one that can be pickled, if the preparer is to be
+        """
+        ...
+
     def load_features(
         self,
         layer_id: int,
-        batches: Iterable[Features],
+        batches: Iterable[Features | PreparedFeatures],
         encoder: FragmentEncoder,
         *,
         on_conflict: OnConflict = OnConflict.REFUSE,
@@ -641,6 +661,8 @@ class FeatureStore(Protocol):
         """Bulk path: in bounded transactions that other writers get between; each is all or nothing, the whole is
         not. Encodes outside of the lock. Repeatable with SKIP or REPLACE. Same checks as ``edit_features``, made per
         batch; locked features refuse with FeatureLocked. The audit log gets a line when it begins and one at its end.
+
+        batches  features, or what this store's preparer with an equal encoder has made of them
         """
         ...
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
+from thalweg.domain.blocks import Block
 from thalweg.domain.errors import InvalidParameter, PermissionDenied
+from thalweg.domain.observations import TrackState
 from thalweg.domain.tables import Table
+from thalweg.domain.time import Interval
 
 MAX_VALUE_BYTES: Final = 4 << 20
 """Longest text or array that an expression may make."""
@@ -47,7 +51,52 @@ class SqlAnswer:
     truncated: bool
 
 
-FindTables: TypeAlias = Callable[[tuple[str, ...]], Mapping[str, Table]]
+class ObservationReads(Protocol):
+    """What a made table reads from where statements run: calls of ``domain.store.Store`` of the same names."""
+
+    def scan(
+        self, track_id: int, property_ids: Sequence[int], interval: Interval = ..., *, descending: bool = ...,
+        rows: int = ...,
+    ) -> Iterator[Block]: ...  # fmt: skip
+
+    def states(self, track_ids: Iterable[int]) -> dict[int, TrackState]: ...
+
+    def rows_before(self, track_id: int, ends: Sequence[int]) -> list[int]: ...
+
+    def end_at(self, track_id: int, position: int) -> int | None: ...
+
+    def together(self) -> AbstractContextManager[None]: ...
+
+
+class MadeTable(Protocol):
+    """A table whose records are made of observations when they are read. To be hashed and pickled: it goes to where
+    statements run.
+
+    Its first column is the record's number, an int8, which rises with its second, the record's time, a timestamptz;
+    neither is ever null. A number is never less than its time, and by no more than ``spread`` more.
+    """
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Names and PostgreSQL's names of types."""
+        ...
+
+    @property
+    def spread(self) -> int: ...
+
+    def count(self, reads: ObservationReads, interval: Interval) -> int:
+        """How many records have a time in the interval, by arithmetic."""
+        ...
+
+    def blocks(
+        self, reads: ObservationReads, names: Sequence[str], interval: Interval, *, descending: bool = False
+    ) -> Iterator[list[tuple[Any, ...]]]:
+        """The records whose time lies in the interval, with the columns of these names, in the order of their
+        numbers; the first block is a short one. Within ``reads.together()``."""
+        ...
+
+
+FindTables: TypeAlias = Callable[[tuple[str, ...]], Mapping[str, Table | MadeTable]]
 
 
 class SqlStore(Protocol):

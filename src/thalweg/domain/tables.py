@@ -432,6 +432,10 @@ class TableStore(Protocol):
         is when its turn comes, each once. ``limit`` -1: no bound."""
         ...
 
+    def record_columns(self, table: Table, query: TableQuery) -> Iterator[list[Sequence[Any]]]:
+        """The same by columns: of each block the cells of each field asked for, at least one row and field."""
+        ...
+
     def table_figures(self, table: Table) -> TableFigures: ...
 
     def record_changes(self, table: Table, after: int = 0, *, limit: int = 1000) -> list[RecordChange]:

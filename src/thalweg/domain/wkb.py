@@ -15,6 +15,8 @@ from thalweg.domain.features import MAX_GEOMETRY_BYTES, MAX_GEOMETRY_DEPTH, Geom
 _HEAD: Final = struct.Struct("<BI")
 _COUNT: Final = struct.Struct("<I")
 _LINE_HEAD: Final = struct.Struct("<BII")
+LINE_HEAD_BYTES: Final = _LINE_HEAD.size
+"""Of a line, before its positions."""
 _X: Final = struct.Struct("<d")
 _EMPTY: Final = "is empty or has an empty part; what has no geometry is stored without one"
 

@@ -70,6 +70,18 @@ class Receiver(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
+class Kept:
+    """What the server makes once of a body that is given out again and again, kept for as long as the door keeps that.
+
+    compressed  the body in gzip, once it has been made
+    making      while it is being made
+    """
+
+    compressed: bytes | None = None
+    making: Future[bytes] | None = None
+
+
 @dataclass(slots=True)
 class Response:
     """One HTTP response.
@@ -78,6 +90,7 @@ class Response:
              or an iterator of bytes that is pulled as the client reads; its first item is ready before the status line
              goes out, so that a failure until then can still be an error document
     etag     strong validator with its quotes, or empty; the server answers 304 by it
+    kept     of a body that is given out again, the same with the same bytes
     """
 
     body: bytes | tuple[bytes, ...] | list[bytes] | Iterator[bytes]
@@ -85,6 +98,7 @@ class Response:
     status: int = 200
     headers: list[tuple[str, str]] = field(default_factory=list)
     etag: str = ""
+    kept: Kept | None = None
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ separators, which no stored text can hold (U+001E, U+001F).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final
 
@@ -47,12 +48,12 @@ def encode_forms(layer: Layer, outputs: Sequence[tuple[FragmentForm, Output, Fea
     outputs  each with the features in its CRS; the same object where it is the same CRS
     """
     taken_apart: dict[int, GeometryBatch | None] = {}
-    columns: dict[tuple[bool, str], list[bytes]] = {}
+    shared = _Shared()
     result: dict[FragmentForm, EncodedFeatures] = {}
     for form, output, features in outputs:
         if id(features) not in taken_apart:
             taken_apart[id(features)] = _geometries(layer, features, output)
-        result[form] = _joined(_texts(layer, features, output, taken_apart[id(features)], columns))
+        result[form] = _joined(_texts(layer, features, output, taken_apart[id(features)], shared))
     return result
 
 
@@ -72,48 +73,77 @@ def _geometries(layer: Layer, features: Features, output: Output) -> GeometryBat
     return GeometryBatch.of(features.geometries, layer.dimensions, layer.geometry_kind)
 
 
+@dataclass(slots=True)
+class _Shared:
+    """What the forms of a batch have in common, made by the first that needs it.
+
+    ids      of the features, ``roads.17``
+    columns  by whether it is JSON, and the field's name
+    rows     all fields of each feature in GML, by the prefix
+    """
+
+    ids: list[bytes] | None = None
+    columns: dict[tuple[bool, str], list[bytes]] = field(default_factory=dict)
+    rows: dict[str, list[bytes]] = field(default_factory=dict)
+
+
 def _texts(
     layer: Layer,
     features: Features,
     output: Output,
     geometries: GeometryBatch | None,
-    columns: dict[tuple[bool, str], list[bytes]] | None = None,
+    shared: _Shared | None = None,
 ) -> list[bytes]:
     if not len(features):
         return []
-    columns = {} if columns is None else columns
+    shared = shared or _Shared()
     fields = [field for field in layer.fields if output.fields is None or field.name in output.fields]
-    write = _geojson if output.format is FeatureFormat.GEOJSON else _gml
+    if shared.ids is None:
+        prefix = layer.id_prefix.encode() + b"."
+        shared.ids = [prefix + text for text in str(features.ids.tolist())[1:-1].encode().split(b", ")]
     json = output.format is FeatureFormat.GEOJSON
-    written: list[list[bytes]] = []
-    for field in fields:
-        key = (json, field.name)
-        column = columns.get(key)
-        if column is None:
-            values = features.columns.get(field.name)
-            column = columns[key] = _column(
-                field, [None] * len(features) if values is None else values, None if json else output.prefix
-            )
-        written.append(column)
-    return write(layer, features, output, geometries, written)
+    columns: list[list[bytes]] = []
+    if json or output.fields is not None or output.prefix not in shared.rows:
+        for field in fields:
+            key = (json, field.name)
+            column = shared.columns.get(key)
+            if column is None:
+                values = features.columns.get(field.name)
+                column = shared.columns[key] = _column(
+                    field, [None] * len(features) if values is None else values, None if json else output.prefix
+                )
+            columns.append(column)
+    if json:
+        return _geojson(layer, output, geometries, shared.ids, columns)
+    rows = shared.rows.get(output.prefix) if output.fields is None else None
+    if rows is None:
+        rows = list(map(b"".join, zip(*columns, strict=True))) if columns else [b""] * len(features)
+        if output.fields is None:
+            shared.rows[output.prefix] = rows
+    return _gml(layer, output, geometries, shared.ids, rows)
 
 
 def _gml(
-    layer: Layer, features: Features, output: Output, geometries: GeometryBatch | None, columns: list[list[bytes]]
+    layer: Layer, output: Output, geometries: GeometryBatch | None, ids: list[bytes], rows: list[bytes]
 ) -> list[bytes]:
+    """rows  the fields of each feature"""
     name = f"{output.prefix}:{layer.name}".encode()
     member = output.member.encode()
     before = (b"<" + member + b">" if member else b"") + b"<" + name
     after = b"</" + name + b">" + (b"</" + member + b">" if member else b"")
-    ids = [b"%b.%d" % (layer.id_prefix.encode(), number) for number in features.ids.tolist()]
-    label = b' fid="' if output.format is FeatureFormat.GML2 else b' gml:id="'
-    parts: list[Any] = [[before + label + feature_id + b'">' for feature_id in ids]]
-    if geometries is not None:
-        parts.append(_gml_geometries(layer, output, geometries, ids))
-    parts += columns
-    parts.append(repeat(after, len(ids)))
+    before += b' fid="' if output.format is FeatureFormat.GML2 else b' gml:id="'
     join = b"".join
-    return [join(row) for row in zip(*parts, strict=True)]
+    if geometries is None:
+        return [join((before, feature_id, b'">', row, after)) for feature_id, row in zip(ids, rows, strict=True)]
+    tag = output.prefix.encode() + b":" + layer.geometry_field.encode()
+    opening, closing = b'"><' + tag + b">", b"</" + tag + b">"
+    texts = _gml_geometries(layer, output, geometries, ids)
+    return [
+        join((before, feature_id, opening, text, closing, row, after))
+        if text
+        else join((before, feature_id, b'">', row, after))
+        for feature_id, text, row in zip(ids, texts, rows, strict=True)
+    ]
 
 
 def _gml_geometries(layer: Layer, output: Output, geometries: GeometryBatch, ids: list[bytes]) -> list[bytes]:
@@ -124,22 +154,23 @@ def _gml_geometries(layer: Layer, output: Output, geometries: GeometryBatch, ids
     else:
         suffix = b"." + property_name
         texts = geometries.gml3(srs_name, [feature_id + suffix for feature_id in ids], swapped=output.swapped)
-    tag = output.prefix.encode() + b":" + property_name
-    opening, closing = b"<" + tag + b">", b"</" + tag + b">"
-    return [opening + text + closing if text else b"" for text in texts]
+    return texts
 
 
 def _geojson(
-    layer: Layer, features: Features, output: Output, geometries: GeometryBatch | None, columns: list[list[bytes]]
+    layer: Layer, output: Output, geometries: GeometryBatch | None, ids: list[bytes], columns: list[list[bytes]]
 ) -> list[bytes]:
-    n = len(features)
-    prefix = b'{"type":"Feature","id":"' + orjson.dumps(layer.id_prefix)[1:-1]
-    heads = [b'%b.%d","geometry":' % (prefix, number) for number in features.ids.tolist()]
+    n = len(ids)
+    heads = repeat(b'{"type":"Feature","id":"', n)
+    plain = layer.id_prefix.encode()
+    escaped = orjson.dumps(layer.id_prefix)[1:-1]
+    if escaped != plain:
+        ids = [escaped + feature_id[len(plain) :] for feature_id in ids]
     shapes = [b"null"] * n if geometries is None else geometries.geojson(swapped=output.swapped)
     name = b""
     if layer.has_geometry and output.geometry:
         name = b',"geometry_name":' + orjson.dumps(layer.geometry_field)
-    parts: list[Any] = [heads, shapes, repeat(name + b',"properties":{', n)]
+    parts: list[Any] = [heads, ids, repeat(b'","geometry":', n), shapes, repeat(name + b',"properties":{', n)]
     for number, column in enumerate(columns):
         if number:
             parts.append(repeat(b",", n))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import orjson
 import shapely
 
 from thalweg.domain.features import GeometryKind
+from thalweg.domain.wkb import LINE_HEAD_BYTES
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 GeometryArray: TypeAlias = npt.NDArray[np.object_]
@@ -82,26 +83,50 @@ def number_texts(positions: FloatArray, notation: str) -> list[bytes]:
     The shortest digits that read back the same, as orjson writes them, without ``.0``. It writes NaN as null: there
     the text is split.
     """
-    if not len(positions):
-        return []
-    dimensions = positions.shape[1]
-    if notation == "json":
-        text = orjson.dumps(np.ascontiguousarray(positions), option=_DUMP)[1:-1]
-        texts = text.split(b",[" + b",".join([b"null"] * dimensions) + b"],")
-    elif notation == "gml3":
-        text = orjson.dumps(positions.ravel(), option=_DUMP)[1:-1].translate(_SPACES)
-        texts = text.split(b" " + b" ".join([b"null"] * dimensions) + b" ")
-    else:
-        letters = np.frombuffer(bytearray(orjson.dumps(positions.ravel(), option=_DUMP)), np.uint8)
-        letters[np.flatnonzero(letters == ord(","))[dimensions - 1 :: dimensions]] = ord(" ")
-        texts = letters[1:-1].tobytes().split(b" " + b",".join([b"null"] * dimensions) + b" ")
-    whole = np.flatnonzero(positions == np.rint(positions))
-    if len(whole):
-        # ".0" comes from whole numbers alone, which are few in most data.
-        ends = np.flatnonzero(np.isnan(positions[:, 0]))
-        for run in np.unique(np.searchsorted(ends, whole // dimensions)).tolist():
-            texts[run] = _without_fraction(texts[run])
-    return texts
+    return RunTexts(positions).of(notation)
+
+
+class RunTexts:
+    """The texts of the same runs in each notation; their digits are made once."""
+
+    def __init__(self, positions: FloatArray) -> None:
+        self._positions = positions
+        self._json = b""
+        self._texts: dict[str, list[bytes]] = {}
+
+    def of(self, notation: str) -> list[bytes]:
+        """See ``number_texts``; a list that is not to be changed."""
+        texts = self._texts.get(notation)
+        if texts is None:
+            texts = self._texts[notation] = self._made(notation)
+        return texts
+
+    def _made(self, notation: str) -> list[bytes]:
+        positions = self._positions
+        if not len(positions):
+            return []
+        dimensions = positions.shape[1]
+        nothing = [b"null"] * dimensions
+        if notation == "gml3" and not self._json:
+            text = orjson.dumps(positions.ravel(), option=_DUMP)[1:-1].translate(_SPACES)
+            texts = text.split(b" " + b" ".join(nothing) + b" ")
+        else:
+            if not self._json:
+                self._json = orjson.dumps(np.ascontiguousarray(positions), option=_DUMP)[1:-1]
+            if notation == "json":
+                texts = self._json.split(b",[" + b",".join(nothing) + b"],")
+            elif notation == "gml3":
+                texts = self._json.translate(_SPACES, b"[]").split(b" " + b" ".join(nothing) + b" ")
+            else:
+                text = self._json.replace(b"],[", b" ").translate(None, b"[]")
+                texts = text.split(b" " + b",".join(nothing) + b" ")
+        whole = np.flatnonzero(positions == np.rint(positions))
+        if len(whole):
+            # ".0" comes from whole numbers alone, which are few in most data.
+            ends = np.flatnonzero(np.isnan(positions[:, 0]))
+            for run in np.unique(np.searchsorted(ends, whole // dimensions)).tolist():
+                texts[run] = _without_fraction(texts[run])
+        return texts
 
 
 def _without_fraction(text: bytes) -> bytes:
@@ -119,24 +144,45 @@ class GeometryBatch:
     """
 
     def __init__(self, geometries: GeometryArray, dimensions: int, kind: GeometryKind) -> None:
-        self.size = len(geometries)
+        self._begin(len(geometries), dimensions, kind)
+        self._groups = self._take_apart(geometries, outer=True)
+        self._end()
+
+    def _begin(self, size: int, dimensions: int, kind: GeometryKind) -> None:
+        self.size = size
         self._dimensions = dimensions
         self._promoted = _MULTI_OF.get(kind)
         self._arrays: list[FloatArray] = []
         self._lengths: list[npt.NDArray[np.int64]] = []
         self._runs = 0
-        self._groups = self._take_apart(geometries, outer=True)
-        self._coordinates: FloatArray = np.empty((0, dimensions), np.float64)
+
+    def _end(self) -> None:
+        self._coordinates: FloatArray = np.empty((0, self._dimensions), np.float64)
         if self._arrays:
             self._coordinates = spaced(np.concatenate(self._arrays), np.concatenate(self._lengths))
-        self._texts: dict[tuple[str, bool], list[bytes]] = {}
+        self._texts: dict[bool, RunTexts] = {}
 
     @staticmethod
     def of(wkb: Sequence[bytes | None], dimensions: int, kind: GeometryKind) -> GeometryBatch:
         """From checked WKB."""
+        if kind is GeometryKind.LINESTRING and None not in wkb:
+            return GeometryBatch._of_lines(cast(Sequence[bytes], wkb), dimensions)
         array = np.empty(len(wkb), np.object_)
         array[:] = wkb
         return GeometryBatch(shapely.from_wkb(array), dimensions, kind)
+
+    @staticmethod
+    def _of_lines(wkb: Sequence[bytes], dimensions: int) -> GeometryBatch:
+        """Lines alone, whose positions lie behind a head of nine bytes: no geometries have to be made of them."""
+        batch = GeometryBatch.__new__(GeometryBatch)
+        batch._begin(len(wkb), dimensions, GeometryKind.LINESTRING)
+        sizes = np.fromiter(map(len, wkb), np.int64, len(wkb))
+        numbers = np.frombuffer(b"".join([text[LINE_HEAD_BYTES:] for text in wkb]), "<f8")
+        batch._arrays.append(numbers.reshape(-1, dimensions))
+        batch._lengths.append((sizes - LINE_HEAD_BYTES) // (8 * dimensions))
+        batch._groups = [_Simple(_LINE, list(range(len(wkb))), 0)] if wkb else []
+        batch._end()
+        return batch
 
     # ------------------------------------------------------------ taking apart
 
@@ -173,11 +219,10 @@ class GeometryBatch:
 
     def _run_texts(self, notation: str, swapped: bool) -> list[bytes]:
         """The text of each run: ``gml2``: ``x,y x,y``; ``gml3``: ``x y x y``; ``json``: ``[x,y],[x,y]``."""
-        key = (notation, swapped)
-        texts = self._texts.get(key)
+        texts = self._texts.get(swapped)
         if texts is None:
-            texts = self._texts[key] = number_texts(self._ordered(swapped), notation)
-        return texts
+            texts = self._texts[swapped] = RunTexts(self._ordered(swapped))
+        return texts.of(notation)
 
     def _ordered(self, swapped: bool) -> FloatArray:
         if not swapped:

@@ -20,7 +20,7 @@ from thalweg.domain.errors import StoreUnavailable
 from thalweg.doors.http import Deferred, Response
 from thalweg.server.asgi import INLINE_BODY_BYTES, Asgi, Exchange
 from thalweg.server.contract import AsgiCallable, Later, Receive, Scope, Send
-from thalweg.server.reply import Whole, at_once
+from thalweg.server.reply import Whole, at_once, is_large
 
 _FORM = b"multipart/"
 
@@ -82,6 +82,10 @@ def _answer(asgi: Asgi, scope: Scope, body: bytes) -> Whole | Later | AsgiCallab
     except Exception as error:
         result = asgi.failure(exchange.door, request, error)
     if isinstance(result, Response):
+        if scope["scheme"] == "https" and is_large(result):
+            # What is written at once is encrypted at once: each client that reads slowly would hold a copy of its own,
+            # where without encryption all of them share the bytes that the door keeps.
+            return _by_asgi(asgi, exchange, result)
         return _finished(asgi, exchange, result)
     if result.repeatable:
         return _by_asgi(asgi, exchange, result)

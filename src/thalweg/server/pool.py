@@ -138,6 +138,16 @@ class Pool:
         """Like ``run`` for a request that was let in before, however much waits already."""
         future = self.submit(function, *args, **kwargs)
         try:
+            return await self.share(future)
+        finally:
+            future.cancel()
+            # As in Bridge.wait.
+            del future
+
+    async def share(self, future: Future[T]) -> T:
+        """The result of submitted work that others may wait for, too: it goes on if it is not there in time. Raises
+        what ``run`` does, but for the full queue."""
+        try:
             return await self._bridge.wait(future, self._timeout_s)
         except TimeoutError:
             # Raised by the function itself, too, on Python 3.11 and later; then it is done.
@@ -147,7 +157,6 @@ class Pool:
         except CancelledError:
             raise StoreUnavailable("The server is stopping.", retry_after_s=5) from None
         finally:
-            future.cancel()
             # As in Bridge.wait.
             del future
 

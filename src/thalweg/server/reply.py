@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from thalweg.domain.errors import StoreUnavailable
-from thalweg.doors.http import Response
+from thalweg.doors.http import Kept, Response
 from thalweg.server.contract import Receive, Send
 from thalweg.server.pool import Pool
 
@@ -27,7 +27,7 @@ _Ready: TypeAlias = bytes | tuple[bytes, ...] | list[bytes]
 
 BLOCK_BYTES: Final = 64 * 1024
 """Streamed answers leave in pieces of about this size, whatever the items of the iterator."""
-_PIECE_BYTES: Final = 256 * 1024
+PIECE_BYTES: Final = 256 * 1024
 """A larger block is handed to the transport in pieces, each once the client has taken most of the one before: what
 waits for a client is then the block itself, not a second copy of it."""
 _INLINE_COMPRESS_BYTES: Final = 256 * 1024
@@ -137,6 +137,8 @@ def at_once(
     if 0 < compress_min_bytes <= size and may_compress(response, head):
         head.append((b"vary", b"accept-encoding"))
         if accepts_gzip(headers.get(b"accept-encoding", b"")):
+            if compressed is None and response.kept is not None:
+                compressed = response.kept.compressed
             if compressed is None:
                 if size > _INLINE_COMPRESS_BYTES:
                     return None
@@ -148,6 +150,14 @@ def at_once(
     if response.status != 204:
         head.append((b"content-length", b"%d" % size))
     return Whole(response.status, head, b"" if method == "HEAD" else body, size)
+
+
+def is_large(response: Response) -> bool:
+    """Whether its body lies ready and is sent in more than one piece where each waits for the client."""
+    body = response.body
+    if isinstance(body, bytes):
+        return len(body) > PIECE_BYTES
+    return isinstance(body, tuple | list) and sum(map(len, body)) > PIECE_BYTES
 
 
 def is_known(method: str, headers: dict[bytes, bytes], response: Response) -> bool:
@@ -252,11 +262,48 @@ class Reply:
         answer = at_once(self._method, self._headers, self._common, response, self._minimum)
         if answer is None:
             # Streams do not come here: it is to be compressed, and large.
-            compressed = await self._pool.run(_gzip, cast("_Ready", response.body))
+            compressed = await self._compressed(cast("_Ready", response.body), response.kept)
             answer = at_once(self._method, self._headers, self._common, response, self._minimum, compressed)
         status, head, body, self.size = cast("Whole", answer)
         await self._start(status, head)
-        await self._send({"type": "http.response.body", "body": body if isinstance(body, bytes) else b"".join(body)})
+        more: list[bytes] | tuple[bytes, ...] = () if isinstance(body, bytes) else body
+        last = body if isinstance(body, bytes) else b""
+        if self.size <= PIECE_BYTES:
+            last = b"".join((*more, last))
+        else:
+            for block in more:
+                await self._pieces(block)
+            last = await self._pieces(last, last=True)
+        await self._send({"type": "http.response.body", "body": last})
+
+    async def _pieces(self, block: bytes, *, last: bool = False) -> bytes:
+        """Send a block of a large body, each piece once the client has read most of what was sent before.
+
+        last  its last piece is given back, to end the answer with
+        """
+        sent = 0
+        while len(block) - sent > (PIECE_BYTES if last else 0):
+            piece = block[sent : sent + PIECE_BYTES]
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            sent += len(piece)
+        return block[sent:]
+
+    async def _compressed(self, body: _Ready, kept: Kept | None) -> bytes:
+        """The body in gzip, of a kept one made once for all who ask for it meanwhile."""
+        if kept is None:
+            return await self._pool.run(_gzip, body)
+        making = kept.making
+        if making is None:
+            making = kept.making = self._pool.submit(_gzip, body)
+        try:
+            kept.compressed = compressed = await self._pool.share(making)
+        finally:
+            # Made, or to be tried again.
+            if making.done() and kept.making is making:
+                kept.making = None
+            # As in Bridge.wait.
+            del making
+        return compressed
 
     async def _stream(self, response: Response, iterator: Iterator[bytes]) -> None:
         blocks = _Blocks(iterator)
@@ -283,11 +330,11 @@ class Reply:
                 if block or ended:
                     self.size += len(block)
                     sent = 0
-                    while len(block) - sent > _PIECE_BYTES and not gone.done():
+                    while len(block) - sent > PIECE_BYTES and not gone.done():
                         # Waits while the client has not read what was sent before.
-                        piece = block[sent : sent + _PIECE_BYTES]
+                        piece = block[sent : sent + PIECE_BYTES]
                         await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-                        sent += _PIECE_BYTES
+                        sent += PIECE_BYTES
                     rest = block[sent:] if sent else block
                     await self._send({"type": "http.response.body", "body": rest, "more_body": not ended})
                     del rest

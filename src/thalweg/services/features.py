@@ -23,6 +23,7 @@ from thalweg.domain.features import (
     EditReceipt,
     EncodedFeatures,
     FeatureChange,
+    FeaturePreparer,
     FeatureQuery,
     Features,
     FragmentForm,
@@ -34,6 +35,7 @@ from thalweg.domain.features import (
     Lock,
     LockTarget,
     OnConflict,
+    PreparedFeatures,
     StoredQuery,
 )
 from thalweg.domain.filters import FeatureIds, Filter
@@ -152,6 +154,27 @@ class _Encoder:
                 moved[output.srid] = project(features, layer.srid, output.srid, layer.dimensions, layer.geometry_field)
             jobs.append((form, output, moved[output.srid]))
         return encode_forms(named, jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadEncoder:
+    """The encoder of a load, which can be pickled.
+
+    prefix  of the workspace when the load begins; what a renaming meanwhile changes is encoded anew afterwards
+    named   see ``_Encoder``
+    """
+
+    prefix: str
+    named: Layer
+
+    def stamp(self, layer: Layer) -> int:
+        return self._encoder().stamp(layer)
+
+    def encode(self, layer: Layer, features: Features) -> Mapping[FragmentForm, EncodedFeatures]:
+        return self._encoder().encode(layer, features)
+
+    def _encoder(self) -> _Encoder:
+        return _Encoder(lambda _: self.prefix, self.named)
 
 
 class FeatureService:
@@ -408,10 +431,15 @@ class FeatureService:
             _refuse_made(item.layer_id)
         return self._store.edit_features(edits, self._encoder, lock_id=lock_id, release=release, by=by)
 
+    def preparer(self, layer: Layer) -> FeaturePreparer:
+        """What makes batches ready for ``load`` of the same layer, in this or another process."""
+        _refuse_made(layer.id)
+        return self._store.feature_preparer(layer.id, _LoadEncoder(self.prefix(layer), layer))
+
     def load(
         self,
         layer: Layer,
-        batches: Iterable[Features],
+        batches: Iterable[Features | PreparedFeatures],
         by: Actor | str,
         *,
         on_conflict: OnConflict = OnConflict.REFUSE,
@@ -423,8 +451,7 @@ class FeatureService:
                name until the load is done
         """
         _refuse_made(layer.id)
-        self.prefix(layer)
-        encoder = _Encoder(self._known_prefix, layer)
+        encoder = _LoadEncoder(self.prefix(layer), layer)
         return self._store.load_features(layer.id, batches, encoder, on_conflict=on_conflict, by=by, progress=progress)
 
     def changes(self, layer: Layer, after: int = 0, *, limit: int = 1000) -> list[FeatureChange]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import cache, partial
 from typing import Final
 
 from thalweg.auth.policy import Action, may, refuse, require
@@ -15,6 +16,7 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.packages import Group, PackagePage, PackageQuery, Sight, Vocabulary
 from thalweg.domain.store import Store
 from thalweg.domain.tables import Package, Table
+from thalweg.services.made_packages import MadePackage, joined, wanted_of
 from thalweg.services.tables import TableService, check_document, check_name
 
 MAX_TAG: Final = 100
@@ -54,7 +56,29 @@ class PackageService:
         return packages | self._store.packages_of_tables(tables) if tables else packages
 
     def search(self, query: PackageQuery, principal: Principal) -> PackagePage:
-        return self._store.search_packages(query, self.sight(principal))
+        """The packages of a query; those made of procedures come last."""
+        made = [each for each in self._made(principal, query.private) if each.fulfils(query.where)]
+        if not made:
+            return self._store.search_packages(query, self.sight(principal))
+        return joined(self._store.search_packages(wanted_of(query), self.sight(principal)), query, made)
+
+    def _made(self, principal: Principal, private: bool) -> Iterator[MadePackage]:
+        names = {workspace.id: workspace for workspace in self._store.workspaces().values()}
+        for package in sorted(self._tables.made_packages(principal), key=lambda each: each.name):
+            if not package.public and not private:
+                continue
+            owner = names[package.workspace_id]
+            terms = {
+                "id": (package.uuid,), "name": (package.name,), "organization": (owner.name,),
+                "owner_org": (owner.uuid,), "state": ("active",), "dataset_type": ("dataset",),
+                "capacity": ("public" if package.public else "private",), "tags": package.document["tags"],
+            }  # fmt: skip
+            yield MadePackage(package, terms, cache(partial(self._tables.tables, package, principal)))
+
+    def changed_last(self, principal: Principal, *, limit: int, offset: int) -> list[Package]:
+        """Packages that were stored, the last changed one first."""
+        query = PackageQuery(sort=(("metadata_modified", True),), limit=limit, offset=offset)
+        return self._store.search_packages(query, self.sight(principal)).packages
 
     def values(
         self, field: str, principal: Principal, *, containing: str = "", limit: int = 1000, offset: int = 0
@@ -68,8 +92,17 @@ class PackageService:
         self, terms: Sequence[tuple[str, str]], principal: Principal, *, limit: int, offset: int
     ) -> tuple[int, list[Table]]:
         """Resources whose fields contain all the texts, of the packages that the caller may see."""
-        count, tables = self._store.resources_with(terms, self.sight(principal), limit=limit, offset=offset)
-        return count, [table for table in tables if may(principal, Action.READ, self._tables.resource_of(table))]
+        count, found = self._store.resources_with(terms, self.sight(principal), limit=limit, offset=offset)
+        tables = [table for table in found if may(principal, Action.READ, self._tables.resource_of(table))]
+        made = [
+            table
+            for package in self._made(principal, True)
+            for table in self._tables.tables(package.package, principal)
+            if _contains(table, terms)
+        ]
+        # After the stored ones.
+        first, room = max(offset - count, 0), limit - len(found)
+        return count + len(made), [*tables, *made[first : first + max(room, 0)]]
 
     # -------------------------------------------------------------- packages
 
@@ -168,6 +201,11 @@ class PackageService:
     def delete_vocabulary(self, vocabulary: Vocabulary, principal: Principal, by: Actor) -> Future[None]:
         require(principal, Action.REGISTER, SERVER)
         return self._store.delete_vocabulary(vocabulary.id, by=by)
+
+
+def _contains(table: Table, terms: Sequence[tuple[str, str]]) -> bool:
+    given = {"name": table.name, "description": str(table.document["description"])}
+    return all(text.lower() in given.get(field, "").lower() for field, text in terms)
 
 
 def check_tag(tag: str) -> None:

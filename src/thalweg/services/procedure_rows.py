@@ -19,6 +19,7 @@ from thalweg.domain.blocks import Block, BoolArray, TimeArray, ValueArray
 from thalweg.domain.catalogue import Procedure, Track
 from thalweg.domain.errors import InvalidParameter, TooLarge
 from thalweg.domain.store import MAX_BLOCK_ROWS, Store
+from thalweg.domain.table_sql import ObservationReads
 from thalweg.domain.tables import (
     ROW_ID,
     AllOf,
@@ -31,7 +32,7 @@ from thalweg.domain.tables import (
     Table,
     TableQuery,
 )
-from thalweg.domain.time import ALL_TIME, END_US, MIN_US, Interval
+from thalweg.domain.time import END_US, MIN_US, Interval
 
 TIME: Final = "time"
 MAX_SHARED: Final = 4_096
@@ -59,6 +60,26 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the cells of a procedure's rows are.
+
+    tracks      with the identifier of the feature of each
+    properties  all that the procedure observes: a row is there for whatever value it has
+    sources     of the fields, by name
+    """
+
+    tracks: tuple[tuple[int, str], ...]
+    properties: tuple[int, ...]
+    sources: tuple[tuple[str, Source], ...]
+
+    def source(self, name: str) -> Source:
+        for field, source in self.sources:
+            if field == name:
+                return source
+        raise InvalidParameter("fields", f"There is no field '{name[:100]}'.")
+
+
+@dataclass(frozen=True, slots=True)
 class ProcedureTable(Table):
     """A procedure as a table that can be read.
 
@@ -72,11 +93,13 @@ class ProcedureTable(Table):
     places: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
 
-    def source(self, name: str) -> Source:
-        for field, source in zip(self.fields, self.sources, strict=True):
-            if field.name == name:
-                return source
-        raise InvalidParameter("fields", f"There is no field '{name[:100]}'.")
+    @property
+    def layout(self) -> Layout:
+        return Layout(
+            tuple((track.id, place) for track, place in zip(self.tracks, self.places, strict=True)),
+            () if self.procedure is None else tuple(item.property_id for item in self.procedure.series),
+            tuple((field.name, source) for field, source in zip(self.fields, self.sources, strict=True)),
+        )
 
 
 @dataclass(slots=True)
@@ -98,8 +121,11 @@ class Frame:
 
     def rows(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """As rows of cells."""
-        lists = [self.ids.tolist() if name == ROW_ID else _items(self.columns[name]) for name in names]
-        return list(zip(*lists, strict=True))
+        return list(zip(*self.lists(names), strict=True))
+
+    def lists(self, names: Sequence[str]) -> list[Sequence[Any]]:
+        """As columns of cells."""
+        return [self.ids.tolist() if name == ROW_ID else _items(self.columns[name]) for name in names]
 
 
 def _items(cells: Cells) -> list[Any]:
@@ -111,7 +137,7 @@ def _items(cells: Cells) -> list[Any]:
     return items
 
 
-def needed_of(table: ProcedureTable, query: TableQuery, names: Sequence[str]) -> tuple[str, ...]:
+def needed_of(query: TableQuery, names: Sequence[str]) -> tuple[str, ...]:
     """Fields that a query reads: those of the answer, of its conditions and its order."""
     wanted = [*names, *_fields_of(query.where), *(key.field for key in query.sort)]
     return tuple(name for name in dict.fromkeys(wanted) if name != ROW_ID)
@@ -131,14 +157,12 @@ def _fields_of(where: Condition) -> Iterator[str]:
 class Rows:
     """The rows of one procedure, with the fields of ``needed`` as columns."""
 
-    def __init__(self, store: Store, table: ProcedureTable, needed: Sequence[str]) -> None:
+    def __init__(self, store: ObservationReads, layout: Layout, needed: Sequence[str]) -> None:
         self._store = store
-        self._table = table
-        self._needed = [(name, table.source(name)) for name in needed]
-        self._tracks = [track.id for track in table.tracks]
-        procedure = table.procedure
-        # All of them: a row is there for whatever value it has.
-        self._properties = [] if procedure is None else [item.property_id for item in procedure.series]
+        self._needed = [(name, layout.source(name)) for name in needed]
+        self._tracks = [track for track, _ in layout.tracks]
+        self._places = [place for _, place in layout.tracks]
+        self._properties = list(layout.properties)
 
     def count(self) -> int:
         return sum(state.rows for state in self._store.states(self._tracks).values())
@@ -220,7 +244,7 @@ class Rows:
         yield Frame(ids, columns)
 
     def _columns(self, block: Block, place: int) -> dict[str, Cells]:
-        return {name: _cells(block, source, self._table.places[place]) for name, source in self._needed}
+        return {name: _cells(block, source, self._places[place]) for name, source in self._needed}
 
     # -------------------------------------------------------------- places by conditions
 
@@ -433,7 +457,7 @@ class ProcedureSearch:
                     raise InvalidParameter(parameter, f'invalid value "{name[:200]}"')
         self._store = store
         self._query = query
-        self._rows = Rows(store, table, needed_of(table, query, self._names))
+        self._rows = Rows(store, table.layout, needed_of(query, self._names))
         self._by_time = not query.distinct and all(key.field in (TIME, ROW_ID) for key in query.sort[:1])
         self._descending = bool(query.sort) and query.sort[0].descending
         self._exact = all(name in (TIME, ROW_ID) for name in _fields_of(query.where)) and _short_lists(query.where)
@@ -521,22 +545,39 @@ class ProcedureSearch:
 
     def blocks(self) -> Iterator[list[tuple[Any, ...]]]:
         """All rows of the query, see ``TableStore.records``."""
-        query = self._query
-        offset, left = query.offset, query.limit if query.limit >= 0 else 1 << 62
         if not self._by_time:
-            rows = self._ordered()[offset : offset + left]
-            yield from (rows[at : at + MAX_BLOCK_ROWS] for at in range(0, len(rows), MAX_BLOCK_ROWS))
-            return
+            yield from self._ordered_blocks()
+        else:
+            for frame in self._asked_for():
+                yield frame.rows(self._names)
+
+    def column_blocks(self) -> Iterator[list[Sequence[Any]]]:
+        """The same by columns, see ``TableStore.record_columns``."""
+        if not self._by_time:
+            for rows in self._ordered_blocks():
+                yield list(zip(*rows, strict=True))
+        else:
+            for frame in self._asked_for():
+                yield frame.lists(self._names)
+
+    def _ordered_blocks(self) -> Iterator[list[tuple[Any, ...]]]:
+        query = self._query
+        rows = self._ordered()[query.offset : query.offset + query.limit if query.limit >= 0 else None]
+        return (rows[at : at + MAX_BLOCK_ROWS] for at in range(0, len(rows), MAX_BLOCK_ROWS))
+
+    def _asked_for(self) -> Iterator[Frame]:
+        """What limit and offset leave of the rows in the order of time."""
+        offset, left = self._query.offset, self._query.limit if self._query.limit >= 0 else 1 << 62
         for frame in self._frames():
             if left <= 0:
                 return
             if offset >= len(frame):
                 offset -= len(frame)
                 continue
-            rows = frame.take(slice(offset, offset + left)).rows(self._names)
+            part = frame.take(slice(offset, offset + left))
             offset = 0
-            left -= len(rows)
-            yield rows
+            left -= len(part)
+            yield part
 
 
 def _short_lists(where: Condition) -> bool:
@@ -551,42 +592,3 @@ def _sorted(rows: list[tuple[Any, ...]], place: int, key: SortKey) -> list[tuple
     there.sort(key=lambda row: row[place], reverse=key.descending)
     first = key.descending if key.nulls_first is None else key.nulls_first
     return nulls + there if first else there + nulls
-
-
-class ProcedureRelation:
-    """A procedure for what puts another language over it, such as SQL: columns, and rows of a time interval."""
-
-    def __init__(self, store: Store, table: ProcedureTable) -> None:
-        self._store = store
-        self._table = table
-
-    def columns(self) -> tuple[tuple[str, str], ...]:
-        """Names and PostgreSQL's names of types, ``_id`` first."""
-        return ((ROW_ID, "int8"), *((field.name, field.type_name) for field in self._table.fields))
-
-    def count(self, interval: Interval = ALL_TIME) -> int:
-        """How many rows have a phenomenon time in the interval, by arithmetic."""
-        rows = Rows(self._store, self._table, ())
-        with self._store.together():
-            return max(rows.before(interval.end_us) - rows.before(interval.begin_us), 0)
-
-    def rows(
-        self, interval: Interval = ALL_TIME, columns: Sequence[str] | None = None, *, descending: bool = False
-    ) -> Iterator[tuple[Any, ...]]:
-        """Rows of cells whose phenomenon time lies in the interval, in its order; each once, whatever is written
-        meanwhile. No transaction is held between two of them.
-
-        columns  names, in the order wanted; None: all
-        """
-        names = tuple(columns) if columns is not None else tuple(name for name, _ in self.columns())
-        where = AllOf(
-            (
-                Compare(TIME, Operator.GTE, (interval.begin_us,)),
-                Compare(TIME, Operator.LT, (interval.end_us,)),
-            )
-        )
-        needed = tuple(name for name in dict.fromkeys(names) if name != ROW_ID)
-        rows = Rows(self._store, self._table, needed)
-        for frame in rows.matching(where, descending=descending):
-            found = frame.rows(names)
-            yield from reversed(found) if descending else found

@@ -6,7 +6,7 @@ those of the procedure and the workspace, negative, so that they meet none of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
@@ -18,7 +18,8 @@ from thalweg.domain.snapshot import Catalogue
 from thalweg.domain.store import Store
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import MAX_FIELD_NAME, ROW_ID, Field, Package, Search, SortKey, TableFigures, TableQuery
-from thalweg.services.procedure_rows import TIME, ProcedureRelation, ProcedureSearch, ProcedureTable, Source
+from thalweg.services.procedure_rows import TIME, ProcedureSearch, ProcedureTable, Source
+from thalweg.services.procedure_sql import ProcedureRelation
 
 PACKAGE_PREFIX: Final = "procedures-of-"
 """Names of these packages: this and the workspace's name. No other package may be named so."""
@@ -130,6 +131,10 @@ class ProcedureTables:
     def records(self, table: ProcedureTable, query: TableQuery) -> Iterator[list[tuple[Any, ...]]]:
         return ProcedureSearch(self._store, table, query).blocks()
 
+    def columns(self, table: ProcedureTable, query: TableQuery) -> Iterator[list[Sequence[Any]]]:
+        """See ``TableStore.record_columns``."""
+        return ProcedureSearch(self._store, table, query).column_blocks()
+
     def figures(self, table: ProcedureTable) -> TableFigures:
         """``next_id`` means nothing here: numbers come from times."""
         states = self._store.states([track.id for track in table.tracks]).values()
@@ -143,7 +148,9 @@ class ProcedureTables:
         return None
 
     def relation(self, table: ProcedureTable) -> ProcedureRelation:
-        return ProcedureRelation(self._store, table)
+        """What SQL reads."""
+        columns = ((ROW_ID, "int8"), *((field.name, field.type_name) for field in table.fields))
+        return ProcedureRelation(columns, table.layout)
 
 
 _LAST: Final = TableQuery((ROW_ID,), sort=(SortKey(ROW_ID, True),), limit=1, total=False)

@@ -26,6 +26,16 @@ def is_known(srid: int) -> bool:
 
 
 @lru_cache(maxsize=256)
+def in_degrees(srid: int) -> bool:
+    """Whether the coordinates of the CRS are longitudes and latitudes in degrees."""
+    try:
+        crs = CRS.from_epsg(srid)
+    except CRSError:
+        return False
+    return bool(crs.is_geographic) and all(axis.unit_name == "degree" for axis in crs.axis_info[:2])
+
+
+@lru_cache(maxsize=256)
 def northing_first(srid: int) -> bool:
     """Whether the authority's axis order is north (latitude) before east (longitude)."""
     axes = CRS.from_epsg(srid).axis_info

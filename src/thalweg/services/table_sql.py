@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from thalweg.domain.access import Principal
 from thalweg.domain.errors import NotFound, PermissionDenied, Unauthenticated
 from thalweg.domain.store import Store
-from thalweg.domain.table_sql import SqlAnswer, SqlFault, SqlLimits
+from thalweg.domain.table_sql import MadeTable, SqlAnswer, SqlLimits
 from thalweg.domain.tables import Table
 from thalweg.services.procedure_rows import ProcedureTable
 from thalweg.services.tables import TableService
@@ -27,12 +27,12 @@ class TableSql:
         """raises  StoreUnavailable while too many wait; from the future SqlFault, SqlForbidden, NotFound for a table
         that is not there, PermissionDenied for one that may not be read"""
 
-        def find(names: tuple[str, ...]) -> Mapping[str, Table]:
+        def find(names: tuple[str, ...]) -> Mapping[str, Table | MadeTable]:
             return {name: self._table(name, principal) for name in names}
 
         return self._store.sql(statement, find, self._limits)
 
-    def _table(self, name: str, principal: Principal) -> Table:
+    def _table(self, name: str, principal: Principal) -> Table | MadeTable:
         try:
             table = self._tables.active_table(name, principal)
         except (PermissionDenied, Unauthenticated):
@@ -40,5 +40,5 @@ class TableSql:
         except NotFound:
             raise NotFound("resource_id", f'Resource "{name[:200]}" was not found.') from None
         if isinstance(table, ProcedureTable):
-            raise SqlFault("observations of procedures are not read by SQL; datastore_search and dumps give them")
+            return self._tables.procedures.relation(table)
         return table

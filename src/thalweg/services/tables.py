@@ -280,6 +280,12 @@ class TableService:
             return self.procedures.records(table, query)
         return self._store.records(table, query)
 
+    def columns(self, table: Table, query: TableQuery) -> Iterator[list[Sequence[Any]]]:
+        """See ``TableStore.record_columns``."""
+        if isinstance(table, ProcedureTable):
+            return self.procedures.columns(table, query)
+        return self._store.record_columns(table, query)
+
     def newest(self, table: Table) -> int:
         """The ``_id`` of the newest record there is or was; of a procedure without observations one before all."""
         if isinstance(table, ProcedureTable):

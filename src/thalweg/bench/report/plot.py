@@ -9,9 +9,9 @@ from typing import Final
 
 COLOURS: Final = ("#1b6ca8", "#c8553d", "#3f7d20", "#7b4fa3", "#b5892b", "#2a9d8f", "#5f6c7b", "#a83279")
 DASHES: Final = ("", "6 4", "2 3")
-WIDTH: Final = 640
+WIDTH: Final = 700
 HEIGHT: Final = 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 68, 190, 30, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 68, 250, 30, 46
 
 Points = Sequence[tuple[float, float]]
 

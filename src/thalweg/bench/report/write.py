@@ -8,8 +8,13 @@ from typing import Any, Final
 
 from thalweg.bench import studies
 from thalweg.bench.report.plot import plot
-from thalweg.bench.report.tables import Table, tables
+from thalweg.bench.report.table import Table
+from thalweg.bench.report.tables import tables
+from thalweg.bench.report.users import overview
 from thalweg.bench.samples import TOTAL
+
+ANSWERS_EACH: Final = 2
+"""Answers a connection that a load without pause must have brought: of the last of each, wrk does not know the time."""
 
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1d1d1f;max-width:72rem;margin:2rem auto;padding:0 1rem}
@@ -29,17 +34,33 @@ dt{color:#555}dd{margin:0;overflow-wrap:anywhere}
 def markdown(runs: list[dict[str, Any]]) -> str:
     """All runs, one after another."""
     lines: list[str] = []
+    for table in overview(runs):
+        lines += _lines(table)
     for data in runs:
-        lines += [f"# {data['profile']}: {data['title']}", ""]
+        lines += [f"# {heading(data)}", ""]
         lines += [f"**{warning}**" for warning in warnings(data)] + [""]
         lines += [f"* {name}: {value}" for name, value in facts(data)] + [""]
         for table in tables(data):
-            lines += [f"## {table.caption}", ""]
-            lines += ["| " + " | ".join(_cell(text) for text in table.head) + " |"]
-            lines += ["|---|" + "---:|" * (len(table.head) - 1)]
-            lines += ["| " + " | ".join(_cell(text) for text in row) + " |" for row in table.rows]
-            lines += ["", *([table.note, ""] if table.note else [])]
+            lines += _lines(table)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _lines(table: Table) -> list[str]:
+    return [
+        f"## {table.caption}", "",
+        "| " + " | ".join(_cell(text) for text in table.head) + " |",
+        "|---|" + "---:|" * (len(table.head) - 1),
+        *("| " + " | ".join(_cell(text) for text in row) + " |" for row in table.rows),
+        "", *([table.note, ""] if table.note else []),
+    ]  # fmt: skip
+
+
+def heading(data: dict[str, Any]) -> str:
+    """What was run, on which network, and at whom if not at Thalweg."""
+    network = data.get("data", {}).get("network", "")
+    target = data.get("target") or {}
+    at = "" if target.get("is_thalweg", True) else f", {target.get('name', '')}"
+    return f"{data['profile']}{f', network {network}' if network else ''}{at}: {data['title']}"
 
 
 def _cell(text: str) -> str:
@@ -53,8 +74,9 @@ def html(runs: list[dict[str, Any]]) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1"><title>Measurements</title>',
         f"<style>{_STYLE}</style></head><body>",
     ]
+    parts += [_html(table) for table in overview(runs)]
     for data in runs:
-        parts.append(f"<h1>{escape(data['profile'])}: {escape(data['title'])}</h1>")
+        parts.append(f"<h1>{escape(heading(data))}</h1>")
         parts += [f'<p class="partial">{escape(warning)}</p>' for warning in warnings(data)]
         parts.append("<dl>" + "".join(f"<dt>{escape(n)}</dt><dd>{escape(v)}</dd>" for n, v in facts(data)) + "</dl>")
         parts += plots(data)
@@ -85,7 +107,21 @@ def warnings(data: dict[str, Any]) -> list[str]:
                 reasons[reason] = reasons.get(reason, 0) + count
         most = sorted(reasons.items(), key=lambda item: -item[1])[:5]
         found.append(f"{failed:,} requests failed: " + "; ".join(f"{reason} ({count:,})" for reason, count in most))
+    short = [phase["label"] for phase in data["phases"] if is_short(phase)]
+    if short:
+        found.append(
+            f"{len(short)} phases were too short for so slow a server: fewer than {ANSWERS_EACH} answers a connection, "
+            f"and what was under way at their end is in no figure. Take more --seconds: {'; '.join(short[:5])}"
+        )
     return found
+
+
+def is_short(phase: dict[str, Any]) -> bool:
+    """Whether a load without pause brought so few answers that its times are cut at the phase's end."""
+    total = phase.get("operations", {}).get(TOTAL)
+    if not total or phase.get("driver") != "wrk":
+        return False
+    return bool(total["requests"] - total["failures"] < ANSWERS_EACH * phase["connections"])
 
 
 def facts(data: dict[str, Any]) -> list[tuple[str, str]]:
@@ -105,13 +141,19 @@ def facts(data: dict[str, Any]) -> list[tuple[str, str]]:
         ("versions", ", ".join(f"{name} {version}" for name, version in context.get("versions", {}).items())),
     ]
     for name in sorted({"base", "change"} & data.keys()):
-        found += [(name, f"{data[name]} {_shown(data.get('targets', {}).get(name, {}))}")]
+        found += [(name, f"{data[name]}: {_target(data.get('targets', {}).get(name, {}))}")]
     if data.get("target"):
-        found.append(("target", _shown(data["target"])))
+        found.append(("target", _target(data["target"])))
     found += [("data", _shown(data.get("data", {}))), ("load", _shown(data.get("load", {})))]
     for check in data.get("checks", []):
         found.append(("answers compared", _shown(check)))
     return found
+
+
+def _target(target: dict[str, Any]) -> str:
+    """Who was measured, and how it was set where that is known."""
+    more = {k: v for k, v in target.items() if k not in ("name", "is_thalweg") and v not in ("", {}, None)}
+    return f"{target.get('name', '')}{', ' if more else ''}{_shown(more) if more else ''}"
 
 
 def _shown(value: Any) -> str:

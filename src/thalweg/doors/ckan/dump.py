@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
@@ -15,10 +15,10 @@ import orjson
 
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.table_values import FieldType
-from thalweg.domain.tables import ROW_ID, SortKey, Table
+from thalweg.domain.tables import ROW_ID, Field, SortKey, Table
 from thalweg.doors.ckan.errors import NoSuchPage, fault
 from thalweg.doors.ckan.reading import Parameters
-from thalweg.doors.ckan.rows import RANK, RowWriter
+from thalweg.doors.ckan.rows import RANK, RowWriter, is_free_text
 from thalweg.doors.ckan.search import query_of
 from thalweg.doors.ckan.transport import pairs
 from thalweg.doors.http import Request, Response
@@ -29,6 +29,8 @@ _KNOWN: Final = frozenset("format bom offset limit filters q full_text distinct 
 _TYPE: Final = "application/octet-stream"
 """What CKAN says, so that browsers save it."""
 _BOM: Final = b"\xef\xbb\xbf"
+_BETWEEN: Final = b"],["
+_ESCAPED: Final = re.compile("[&<>\r]|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NOT_NAME: Final = re.compile(r"[^\w.-]", re.UNICODE)
 
@@ -57,14 +59,14 @@ def dump(request: Request, services: Services) -> Response:
     if not columns:
         raise InvalidParameter("fields", "No fields are asked for.")
     writer = RowWriter(table, columns)
-    blocks = services.tables.records(table, query)
+    blocks = services.tables.columns(table, query)
     body = _WRITERS[form](table, writer, blocks, read.boolean("bom", False))
     name = re.sub(r"[^A-Za-z0-9._-]", "_", key)[:100]
     headers = [("Content-Disposition", f'attachment; filename="{name}.{form}"'), ("Vary", "Cookie")]
     return Response(body, _TYPE, headers=headers)
 
 
-_Blocks = Iterator[list[tuple[Any, ...]]]
+_Blocks = Iterator[list[Sequence[Any]]]
 
 
 def _delimited(delimiter: str, writer: RowWriter, blocks: _Blocks, bom: bool) -> Iterator[bytes]:
@@ -72,8 +74,8 @@ def _delimited(delimiter: str, writer: RowWriter, blocks: _Blocks, bom: bool) ->
     # CKAN ends the header by CR LF and rows by LF.
     csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerow(writer.columns)
     first = (_BOM if bom else b"") + buffer.getvalue().encode()
-    for rows in blocks:
-        yield first + writer.delimited(rows, delimiter).encode()
+    for columns in blocks:
+        yield first + writer.delimited_columns(columns, delimiter).encode()
         first = b""
     if first:
         yield first
@@ -91,43 +93,55 @@ def _json(table: Table, writer: RowWriter, blocks: _Blocks, bom: bool) -> Iterat
     fields = orjson.dumps(writer.fields, default=dict)
     text = (_BOM if bom else b"") + b'{\n  "fields": ' + fields + b',\n  "records": ['
     joint = b"\n    "
-    for rows in blocks:
-        parts = [text]
-        for row in writer.lists(rows):
-            parts.append(joint)
-            parts.append(orjson.dumps(row))
-            joint = b",\n    "
-        text = b""
-        yield b"".join(parts)
+    for columns in blocks:
+        yield text + joint + _json_rows(writer, columns)
+        text, joint = b"", b",\n    "
     yield text + b"\n]}\n"
 
 
+def _json_rows(writer: RowWriter, columns: Sequence[Sequence[Any]]) -> bytes:
+    """Rows as JSON, a line each."""
+    rows = list(writer.encoded(columns))
+    text = orjson.dumps(rows)
+    if text.count(_BETWEEN) == len(rows) - 1:
+        # All that looks like the end of a row is one.
+        return text[1:-1].replace(_BETWEEN, b"],\n    [")
+    return b",\n    ".join(map(orjson.dumps, rows))
+
+
 def _xml(table: Table, writer: RowWriter, blocks: _Blocks, bom: bool) -> Iterator[bytes]:
-    names = [_xml_name(name) for name in writer.columns]
-    nested = [
-        field is not None and (field.is_array or field.kind is FieldType.JSON)
-        for field in (table.field(name) for name in writer.columns)
-    ]
+    makers = [_element_maker(name, table.field(name)) for name in writer.columns if name != ROW_ID]
+    others = [place for place, name in enumerate(writer.columns) if name != ROW_ID]
+    ids = [place for place, name in enumerate(writer.columns) if name == ROW_ID]
+    row = "<row{}>{}</row>\n".format(' _id="%s"' if ids else "", "%s" * len(others))
     text = '<data xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">\n'
     first = (_BOM if bom else b"") + text.encode()
-    for rows in blocks:
-        parts: list[str] = []
-        for row, cells in zip(writer.texts(rows), rows, strict=True):
-            number = ""
-            inside: list[str] = []
-            for column, name, shown, cell, is_nested in zip(writer.columns, names, row, cells, nested, strict=True):
-                if column == ROW_ID:
-                    number = f" _id={quoteattr(shown)}"
-                elif cell is None:
-                    inside.append(f'<{name} xsi:nil="true" />')
-                elif is_nested:
-                    inside.append(f"<{name}>{_nested(orjson.loads(shown))}</{name}>")
-                else:
-                    inside.append(f"<{name}>{_escaped(shown)}</{name}>")
-            parts.append(f"<row{number}>{''.join(inside)}</row>\n")
-        yield first + "".join(parts).encode()
+    for columns in blocks:
+        texts = writer.column_texts(columns)
+        elements = [make(texts[place], columns[place]) for place, make in zip(others, makers, strict=True)]
+        numbers = [texts[place] for place in ids[:1]]
+        yield first + "".join(map(row.__mod__, zip(*numbers, *elements, strict=True))).encode()
         first = b""
     yield first + b"</data>\n"
+
+
+def _element_maker(column: str, field: Field | None) -> Callable[[list[str], Sequence[Any]], list[str]]:
+    """What makes elements of the texts of a column's cells."""
+    name = _xml_name(column)
+    begin, end, nothing = f"<{name}>", f"</{name}>", f'<{name} xsi:nil="true" />'
+    is_free = field is not None and is_free_text(field)
+    is_nested = field is not None and (field.is_array or field.kind is FieldType.JSON)
+
+    def make(texts: list[str], cells: Sequence[Any]) -> list[str]:
+        if is_nested:
+            texts = ["" if cell is None else _nested(orjson.loads(cell)) for cell in cells]
+        elif is_free and _ESCAPED.search("".join(texts)):
+            texts = list(map(_escaped, texts))
+        if None in cells:
+            return [nothing if cell is None else f"{begin}{text}{end}" for text, cell in zip(texts, cells, strict=True)]
+        return [f"{begin}{text}{end}" for text in texts]
+
+    return make
 
 
 def _nested(value: Any) -> str:

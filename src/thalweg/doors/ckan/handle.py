@@ -15,6 +15,7 @@ from thalweg.domain.errors import NotFound
 from thalweg.doors.ckan import (
     catalogue,
     files,
+    functions,
     groups,
     hooks,
     jobs,
@@ -101,6 +102,9 @@ ACTIONS: Final[dict[str, Entry]] = {
     "datastore_upsert": Entry(records.datastore_upsert, _INSERT, changes=True),
     "datastore_delete": Entry(records.datastore_delete, _INSERT, changes=True),
     "datastore_records_delete": Entry(records.datastore_records_delete, _INSERT, changes=True),
+    "datastore_run_triggers": Entry(functions.datastore_run_triggers, _ADMINISTER, changes=True),
+    "datastore_function_create": Entry(functions.datastore_function_create, _ADMINISTER, changes=True),
+    "datastore_function_delete": Entry(functions.datastore_function_delete, _ADMINISTER, changes=True),
     "package_list": Entry(catalogue.package_list),
     "package_show": Entry(catalogue.package_show),
     "package_search": Entry(search_packages.package_search, in_thread=True),
@@ -124,12 +128,13 @@ ACTIONS: Final[dict[str, Entry]] = {
     "resource_patch": Entry(catalogue.resource_patch, _REGISTER, changes=True),
     "resource_delete": Entry(catalogue.resource_delete, _REGISTER, changes=True),
     "organization_list": Entry(organizations.organization_list),
-    "organization_show": Entry(organizations.organization_show),
+    "organization_show": Entry(organizations.organization_show, in_thread=True),
     "organization_list_for_user": Entry(organizations.organization_list_for_user),
     "organization_create": Entry(organizations.organization_create, _ADMINISTER, changes=True),
     "organization_update": Entry(organizations.organization_update, _ADMINISTER, changes=True),
     "organization_patch": Entry(organizations.organization_patch, _ADMINISTER, changes=True),
     "organization_delete": Entry(organizations.organization_delete, _ADMINISTER, changes=True),
+    "organization_purge": Entry(organizations.organization_delete, _ADMINISTER, changes=True),
     "organization_member_create": Entry(
         organizations.organization_member_create, _ADMINISTER, changes=True, in_thread=True
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -62,11 +61,7 @@ def organization_list(call: Call, services: Services) -> Response:
 def package_counts(call: Call, services: Services) -> Mapping[str, int]:
     """How many packages the caller sees of each workspace, by its name."""
     query = PackageQuery(limit=0, facets=("organization",), facet_limit=-1, private=True)
-    counts = Counter(dict(services.packages.search(query, call.request.principal).facets["organization"]))
-    # Those made of procedures are in no index.
-    names = {workspace.id: name for name, workspace in services.catalogue.workspaces().items()}
-    counts.update(names[package.workspace_id] for package in services.tables.made_packages(call.request.principal))
-    return counts
+    return dict(services.packages.search(query, call.request.principal).facets["organization"])
 
 
 def _organization(workspace: Workspace, counts: Mapping[str, int]) -> dict[str, Any]:

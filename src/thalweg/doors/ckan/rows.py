@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
 
-from thalweg.domain.table_values import as_text, encoder_of
+from thalweg.domain.table_columns import column_encoder, column_texts, number_texts
+from thalweg.domain.table_values import FieldType, as_text, encoder_of
 from thalweg.domain.tables import ROW_ID, Field, Table
 
 RANK = "rank"
@@ -26,6 +27,9 @@ class RowWriter:
             encoder = None if field is None else encoder_of(field.kind, field.is_array)
             if encoder is not None:
                 self._encoders.append((place, encoder))
+        self._column_encoders = [
+            None if field is None else column_encoder(field.kind, field.is_array) for field in self._fields
+        ]
         self._named = [(self.columns[place], encoder) for place, encoder in self._encoders]
 
     @property
@@ -81,6 +85,38 @@ class RowWriter:
         csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerows(self.texts(rows))
         return buffer.getvalue()
 
+    # -------------------------------------------------------------- blocks of columns
+
+    def column_texts(self, columns: Sequence[Sequence[Any]]) -> list[list[str]]:
+        """The same as ``texts`` of columns of cells, by columns."""
+        return [
+            number_texts(cells) if field is None else column_texts(field.kind, field.is_array, cells)
+            for field, cells in zip(self._fields, columns, strict=True)
+        ]
+
+    def delimited_columns(self, columns: Sequence[Sequence[Any]], delimiter: str) -> str:
+        """The same as ``delimited`` of columns of cells."""
+        texts = self.column_texts(columns)
+        # What has such signs is quoted, as is a line that would be empty.
+        if len(texts) > 1 and not any(
+            field is not None and is_free_text(field) and _has_any(f'{delimiter}"\n\r', cells)
+            for field, cells in zip(self._fields, texts, strict=True)
+        ):
+            return "\n".join(map(delimiter.join, zip(*texts, strict=True))) + "\n"
+        buffer = io.StringIO()
+        csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerows(zip(*texts, strict=True))
+        return buffer.getvalue()
+
+    def encoded(self, columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+        """Rows that orjson can write, of columns of cells."""
+        written = [
+            cells if encode is None else encode(cells)
+            for encode, cells in zip(self._column_encoders, columns, strict=True)
+        ]
+        return zip(*written, strict=True)
+
+    # -------------------------------------------------------------- answers
+
     def records(self, rows: Sequence[Sequence[Any]], form: str) -> bytes:
         """The JSON of ``records`` in one of the forms of datastore_search."""
         if form == "objects":
@@ -88,6 +124,16 @@ class RowWriter:
         if form == "lists":
             return orjson.dumps(self.lists(rows))
         return orjson.dumps(self.delimited(rows, "," if form == "csv" else "\t"))
+
+
+def is_free_text(field: Field) -> bool:
+    """Whether a cell's text can hold any sign."""
+    return field.is_array or field.kind in (FieldType.TEXT, FieldType.JSON)
+
+
+def _has_any(signs: str, texts: Sequence[str]) -> bool:
+    joined = "".join(texts)
+    return any(sign in joined for sign in signs)
 
 
 def describe(field: Field) -> dict[str, Any]:

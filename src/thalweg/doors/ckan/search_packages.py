@@ -174,9 +174,8 @@ def recently_changed_packages_activity_list(call: Call, services: Services) -> R
     read = Parameters(call.parameters)
     limit, offset = min(read.natural("limit", _ACTIVITIES), 100), read.natural("offset", 0)
     read.done()
-    query = PackageQuery(sort=(("metadata_modified", True),), limit=limit, offset=offset)
     activities: list[dict[str, Any]] = []
-    for package in services.packages.search(query, call.request.principal).packages:
+    for package in services.packages.changed_last(call.request.principal, limit=limit, offset=offset):
         new = package.created_us == package.modified_us
         activities.append(
             {

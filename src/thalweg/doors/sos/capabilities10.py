@@ -133,7 +133,13 @@ NO_PERIOD: Final = b"<sos:time/>\n"
 
 
 def _references(name: str, identifiers: tuple[str, ...]) -> str:
-    return "".join(f'<sos:{name} xlink:href="{attribute(text)}"/>\n' for text in identifiers or (NIL,))
+    texts = identifiers or (NIL,)
+    together = " ".join(texts)
+    if attribute(together) != together:
+        # Seldom; looked for in all of them at once, as a network has thousands.
+        texts = tuple(map(attribute, texts))
+    before, after = f'<sos:{name} xlink:href="', '"/>\n'
+    return before + f"{after}{before}".join(texts) + after
 
 
 def gml_id(name: str) -> str:

@@ -146,8 +146,8 @@ def get_capabilities(asked: GetCapabilities, services: Services, catalogue: Cata
     """OGC 06-121r9 clause 7, OGC 12-006 clause 8.1."""
     if asked.update_sequence:
         _check_update_sequence(asked.update_sequence, catalogue)
-    document, etag = capabilities(services, catalogue, asked.version, base_url, asked.sections)
-    return Response(document, asked.content_type, etag=etag)
+    document = capabilities(services, catalogue, asked.version, base_url, asked.sections)
+    return Response(document.body, asked.content_type, etag=document.etag, kept=document.kept)
 
 
 def _check_update_sequence(text: str, catalogue: Catalogue) -> None:

@@ -90,6 +90,13 @@ class _Column:
             self.longest = max(self.longest, max(map(len, texts)))
             self.candidates = [kind for kind in self.candidates if _all_are(texts, kind)]
 
+    def add(self, other: _Column) -> None:
+        """What was seen of the same field elsewhere."""
+        self.types |= other.types
+        self.too_large |= other.too_large
+        self.candidates = [kind for kind in self.candidates if kind in other.candidates]
+        self.longest = max(self.longest, other.longest)
+
     @property
     def kind(self) -> FieldKind:
         types = self.types - {type(None)}
@@ -132,33 +139,59 @@ def _all_are(texts: Sequence[str], kind: FieldKind) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class SeenColumns:
+    """What the columns of a batch hold, by their names in the file."""
+
+    columns: dict[str, _Column]
+
+
+def see_columns(
+    names: Sequence[str],
+    columns: Sequence[Sequence[Any]],
+    declared: Mapping[str, FieldKind | None],
+    *,
+    textual: bool,
+) -> SeenColumns:
+    """declared  what the file says of its fields; textual: values are texts whatever they mean"""
+    seen: dict[str, _Column] = {}
+    for name, values in zip(names, columns, strict=True):
+        column = seen[name] = _made(declared.get(name), textual)
+        column.see(values)
+    return SeenColumns(seen)
+
+
+def _made(declared: FieldKind | None, textual: bool) -> _Column:
+    candidates = _OF_TEXTS if textual else _OF_STRINGS
+    return _Column(declared, candidates if declared is None else ())
+
+
 class FieldSurvey:
     """Finds out, batch by batch, what the fields of a file hold."""
 
     def __init__(self, *, textual: bool) -> None:
         self._columns: dict[str, _Column] = {}
-        self._candidates = _OF_TEXTS if textual else _OF_STRINGS
+        self._textual = textual
 
-    def see(
-        self, names: Sequence[str], columns: Sequence[Sequence[Any]], declared: Mapping[str, FieldKind | None]
-    ) -> None:
-        """raises  InvalidParameter (``fields``) beyond MAX_FIELDS"""
-        for name, values in zip(names, columns, strict=True):
-            column = self._columns.get(name)
-            if column is None:
-                column = self._columns[name] = self._made(name, declared.get(name))
-            column.see(values)
+    def see(self, seen: SeenColumns) -> None:
+        """The next batch of the file. Raises InvalidParameter (``fields``) beyond MAX_FIELDS."""
+        for name, column in seen.columns.items():
+            known = self._columns.get(name)
+            if known is None:
+                self._keep(name, column)
+            else:
+                known.add(column)
 
     def declare(self, declared: Mapping[str, FieldKind | None]) -> None:
         """Fields that a file without features declares all the same."""
         for name, kind in declared.items():
             if name not in self._columns:
-                self._columns[name] = self._made(name, kind)
+                self._keep(name, _made(kind, self._textual))
 
-    def _made(self, name: str, declared: FieldKind | None) -> _Column:
+    def _keep(self, name: str, column: _Column) -> None:
         if len(self._columns) >= MAX_FIELDS:
             raise InvalidParameter("fields", f"The file has more than {MAX_FIELDS} fields.")
-        return _Column(declared, self._candidates if declared is None else ())
+        self._columns[name] = column
 
     def kinds(self) -> dict[str, FieldKind]:
         """By name in the file, in the order seen."""
@@ -226,6 +259,11 @@ class Losses:
 
     cleaned: dict[str, int]
     dropped: dict[str, int]
+
+    def add(self, other: Losses) -> None:
+        for mine, others in ((self.cleaned, other.cleaned), (self.dropped, other.dropped)):
+            for name, count in others.items():
+                mine[name] = mine.get(name, 0) + count
 
 
 def convert(kind: FieldKind, name: str, values: list[Any], losses: Losses) -> list[Any]:

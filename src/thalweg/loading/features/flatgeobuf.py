@@ -127,6 +127,7 @@ class FlatGeobufSource:
     """A FlatGeobuf file."""
 
     format = "FlatGeobuf"
+    parse = None
     textual = False
 
     def __init__(self, path: Path) -> None:
@@ -179,7 +180,7 @@ class FlatGeobufSource:
             self.notes.append("its CRS is none of EPSG")
         return None
 
-    def batches(self, advance: Advance) -> Iterator[Batch]:
+    def chunks(self, advance: Advance) -> Iterator[Batch]:
         """All features in the order of the file. Raises InvalidRequest."""
         done = self._stream.tell()
         if self._index_bytes:

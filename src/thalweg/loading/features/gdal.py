@@ -40,6 +40,7 @@ class GdalSource:
     """A layer of a file that GDAL reads."""
 
     textual = False
+    parse = None
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         try:
@@ -99,7 +100,7 @@ class GdalSource:
             self.notes.append(f"its CRS is none of EPSG: {text[:80]}")
         return found
 
-    def batches(self, advance: Advance) -> Iterator[Batch]:
+    def chunks(self, advance: Advance) -> Iterator[Batch]:
         """All features. Raises InvalidRequest."""
         import nanoarrow
         from pyogrio import errors, raw

@@ -6,9 +6,10 @@ The file is parsed once and never held as a whole. ``crs`` of the 2008 form is r
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -19,6 +20,9 @@ from thalweg.loading.features.crs import srid_of_name
 from thalweg.loading.features.geometries import build
 from thalweg.loading.features.json_split import FeatureSplitter
 from thalweg.loading.features.source import Advance, Batch, open_binary, stem
+
+_TAIL_BYTES: Final = 1 << 16
+"""Of the end of a file, looked at for a CRS."""
 
 
 class GeoJsonSource:
@@ -34,19 +38,26 @@ class GeoJsonSource:
         self.declared: dict[str, FieldKind | None] = {}
         self.notes: list[str] = []
         self.size = path.stat().st_size
+        self._gzipped = path.suffix.lower() == ".gz"
         self._stream = open_binary(path)
 
     def close(self) -> None:
         self._stream.close()
 
-    def batches(self, advance: Advance) -> Iterator[Batch]:
-        """All features. Raises InvalidRequest, TooLarge."""
-        gzipped = self.path.suffix.lower() == ".gz"
+    @property
+    def parse(self) -> Callable[[Any], Batch]:
+        return batch_of_texts
+
+    def chunks(self, advance: Advance) -> Iterator[tuple[list[bytes], int]]:
+        """All features, as ``batch_of_texts`` takes them. Raises InvalidRequest, TooLarge."""
+        gzipped = self._gzipped
         splitter = FeatureSplitter(self._stream, (lambda _: None) if gzipped else advance)
         first = 1
         try:
             for texts in splitter.batches():
-                yield self._batch(texts, first)
+                if first == 1:
+                    self._begin(splitter.head)
+                yield texts, first
                 first += len(texts)
         except (EOFError, gzip.BadGzipFile, OSError) as error:
             if not gzipped:
@@ -57,7 +68,19 @@ class GeoJsonSource:
         name = splitter.head.get("name", splitter.tail.get("name"))
         if isinstance(name, str) and name:
             self.layer = name
+        self.srid = WGS84
         self._read_crs(splitter.head.get("crs", splitter.tail.get("crs")))
+
+    def _begin(self, head: dict[str, Any]) -> None:
+        """What the features' CRS is while they are read: unknown, if it may be told behind them."""
+        if "crs" in head:
+            with suppress(TypeError, KeyError):
+                self.srid = srid_of_name(head["crs"]["properties"]["name"])
+        elif not self._gzipped:
+            with self.path.open("rb") as stream:
+                stream.seek(max(0, self.size - _TAIL_BYTES))
+                if b'"crs"' in stream.read():
+                    self.srid = None
 
     def _read_crs(self, crs: Any) -> None:
         if crs is None:
@@ -72,39 +95,40 @@ class GeoJsonSource:
         if self.srid is None:
             self.notes.append(f"the CRS '{str(name)[:80]}' is not known")
 
-    def _batch(self, texts: list[bytes], first: int) -> Batch:
-        lost: list[tuple[int, str]] = []
-        try:
-            items = orjson.loads(b"[" + b",".join(texts) + b"]")
-        except orjson.JSONDecodeError:
-            items = []
-            for number, text in enumerate(texts, first):
-                try:
-                    items.append(orjson.loads(text))
-                except orjson.JSONDecodeError as error:
-                    lost.append((number, f"not JSON: {error}"))
-        geometries, properties, ids = [], [], []
-        for number, item in enumerate(items, first):
-            kind = item.get("type")
-            if kind == "Feature":
-                geometries.append(item.get("geometry"))
-                found = item.get("properties")
-                properties.append(found if isinstance(found, dict) else {})
-                ids.append(item.get("id"))
-            elif kind == "FeatureCollection":
-                lost.append((number, "a collection within another, or one without an array 'features'"))
-            elif isinstance(kind, str) and ("coordinates" in item or "geometries" in item):
-                # A geometry is a GeoJSON text, too (RFC 7946 section 2).
-                geometries.append(item)
-                properties.append({})
-                ids.append(None)
-            else:
-                lost.append((number, f"not a Feature: its type is {str(kind)[:40]!r}"))
-        built, problems = build(geometries)
-        names, columns = _columns(properties)
-        return Batch(
-            first, ids if any(item is not None for item in ids) else None, built, problems, names, columns, lost
-        )
+
+def batch_of_texts(chunk: tuple[list[bytes], int]) -> Batch:
+    """chunk  texts of features, and the number of the first one in the file"""
+    texts, first = chunk
+    lost: list[tuple[int, str]] = []
+    try:
+        items = orjson.loads(b"[" + b",".join(texts) + b"]")
+    except orjson.JSONDecodeError:
+        items = []
+        for number, text in enumerate(texts, first):
+            try:
+                items.append(orjson.loads(text))
+            except orjson.JSONDecodeError as error:
+                lost.append((number, f"not JSON: {error}"))
+    geometries, properties, ids = [], [], []
+    for number, item in enumerate(items, first):
+        kind = item.get("type")
+        if kind == "Feature":
+            geometries.append(item.get("geometry"))
+            found = item.get("properties")
+            properties.append(found if isinstance(found, dict) else {})
+            ids.append(item.get("id"))
+        elif kind == "FeatureCollection":
+            lost.append((number, "a collection within another, or one without an array 'features'"))
+        elif isinstance(kind, str) and ("coordinates" in item or "geometries" in item):
+            # A geometry is a GeoJSON text, too (RFC 7946 section 2).
+            geometries.append(item)
+            properties.append({})
+            ids.append(None)
+        else:
+            lost.append((number, f"not a Feature: its type is {str(kind)[:40]!r}"))
+    built, problems = build(geometries)
+    names, columns = _columns(properties)
+    return Batch(first, ids if any(item is not None for item in ids) else None, built, problems, names, columns, lost)
 
 
 def _columns(properties: list[dict[str, Any]]) -> tuple[tuple[str, ...], list[list[Any]]]:

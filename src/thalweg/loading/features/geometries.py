@@ -329,6 +329,16 @@ def check(geometries: GeometryArray) -> list[tuple[int, str]]:
     return list(zip(wrong.tolist(), (str(reason) for reason in reasons), strict=True))
 
 
+def beyond_poles(geometries: GeometryArray) -> list[tuple[int, str]]:
+    """(index, why) of geometries in degrees that reach beyond a pole: y is a latitude."""
+    bounds = shapely.bounds(geometries)
+    least, most = bounds[:, 1], bounds[:, 3]
+    return [
+        (index, f"the latitude {float(least[index] if least[index] < -90 else most[index])!r} is beyond the pole")
+        for index in np.flatnonzero((least < -90) | (most > 90)).tolist()
+    ]
+
+
 def repaired(geometry: Any) -> Any:
     """The geometry made valid with parts of the dimension it had; None where nothing of that is left.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -102,8 +102,12 @@ class GeoPackageSource:
         self.notes.append(f"the CRS {srs_id} is none of EPSG")
         return None
 
-    def batches(self, advance: Advance) -> Iterator[Batch]:
-        """All rows in the order of their key. Raises InvalidRequest."""
+    @property
+    def parse(self) -> Callable[[Any], Batch]:
+        return batch_of_rows
+
+    def chunks(self, advance: Advance) -> Iterator[tuple[list[Any], int, dict[str, FieldKind | None]]]:
+        """All rows in the order of their key, as ``batch_of_rows`` takes them. Raises InvalidRequest."""
         names = tuple(self.declared)
         wanted = ", ".join(_quoted(name) for name in (self._key, self._geometry, *names))
         first, done = 1, 0
@@ -113,7 +117,7 @@ class GeoPackageSource:
                 f"SELECT {wanted} FROM {_quoted(self.layer)} ORDER BY {_quoted(self._key)}"  # noqa: S608
             )
             while rows := list(islice(cursor, BATCH_ROWS)):
-                yield self._batch(rows, first, names)
+                yield rows, first, self.declared
                 first += len(rows)
                 share = min(self.size, self.size * first // max(1, self._count))
                 advance(share - done)
@@ -122,24 +126,28 @@ class GeoPackageSource:
             raise InvalidRequest(f"The GeoPackage is damaged near feature {first:,}: {error}.") from None
         advance(self.size - done)
 
-    def _batch(self, rows: list[Any], first: int, names: tuple[str, ...]) -> Batch:
-        ids, blobs, *columns = (list(column) for column in zip(*rows, strict=True))
-        texts: list[bytes | None] = []
-        problems = []
-        for index, blob in enumerate(blobs):
-            try:
-                texts.append(_wkb(blob))
-            except ValueError as error:
-                texts.append(None)
-                problems.append((index, str(error)))
-        geometries, unreadable = from_wkb(texts)
-        for name, column in zip(names, columns, strict=True):
-            kind = self.declared[name]
-            if kind is FieldKind.BOOLEAN:
-                column[:] = [bool(v) if v in (0, 1) else v for v in column]
-            elif bytes in set(map(type, column)):
-                column[:] = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in column]
-        return Batch(first, ids, geometries, sorted(problems + unreadable), names, columns)
+
+def batch_of_rows(chunk: tuple[list[Any], int, dict[str, FieldKind | None]]) -> Batch:
+    """chunk  rows of key, geometry, fields; the number of the first one; the fields that the file declares"""
+    rows, first, declared = chunk
+    names = tuple(declared)
+    ids, blobs, *columns = (list(column) for column in zip(*rows, strict=True))
+    texts: list[bytes | None] = []
+    problems = []
+    for index, blob in enumerate(blobs):
+        try:
+            texts.append(_wkb(blob))
+        except ValueError as error:
+            texts.append(None)
+            problems.append((index, str(error)))
+    geometries, unreadable = from_wkb(texts)
+    for name, column in zip(names, columns, strict=True):
+        kind = declared[name]
+        if kind is FieldKind.BOOLEAN:
+            column[:] = [bool(v) if v in (0, 1) else v for v in column]
+        elif bytes in set(map(type, column)):
+            column[:] = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in column]
+    return Batch(first, ids, geometries, sorted(problems + unreadable), names, columns)
 
 
 def _quoted(name: str) -> str:

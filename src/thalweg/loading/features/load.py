@@ -11,11 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 from uuid import uuid4
-
-import numpy as np
-import shapely
 
 from thalweg.domain.access import Actor
 from thalweg.domain.catalogue import Workspace
@@ -23,42 +20,41 @@ from thalweg.domain.errors import (
     AlreadyExists,
     DamagedData,
     InvalidParameter,
-    InvalidRequest,
     StoreUnavailable,
     ThalwegError,
 )
 from thalweg.domain.features import (
     MAX_EDIT_FEATURES,
     RESERVED_LAYER_NAMES,
+    FeaturePreparer,
     Features,
     GeometryKind,
     Insert,
     Layer,
     LoadReceipt,
     OnConflict,
+    PreparedFeatures,
 )
 from thalweg.domain.geometry import WGS84
 from thalweg.loading.features.fields import (
     MAX_NAME_LENGTH,
     Mapped,
-    convert,
     map_fields,
     ncname,
 )
-from thalweg.loading.features.geometries import (
-    TYPE_NAMES,
-    of_dimensions,
-    to_wkb,
-)
+from thalweg.loading.features.geometries import TYPE_NAMES
 from thalweg.loading.features.opening import open_source
+from thalweg.loading.features.prepare import Plan, prepare
 from thalweg.loading.features.report import LayerReport, Sink
 from thalweg.loading.features.source import Advance, Source
 from thalweg.loading.features.spool import Spool
 from thalweg.loading.features.survey import IfExists, LayerOptions, Survey, survey_file
+from thalweg.loading.features.workers import Workers, processors
 from thalweg.services.features import STAGING_PREFIX, FeatureService
-from thalweg.services.projection import transformer_between
 
 GEOMETRY_FIELD: Final = "geometry"
+MIN_SHARED_BYTES: Final = 8 << 20
+"""A smaller file is loaded before other processes would have begun."""
 _SEVERAL: Final = {
     frozenset((GeometryKind.POINT, GeometryKind.MULTIPOINT)): GeometryKind.MULTIPOINT,
     frozenset((GeometryKind.LINESTRING, GeometryKind.MULTILINESTRING)): GeometryKind.MULTILINESTRING,
@@ -86,13 +82,13 @@ def load_layer(
     report = LayerReport(str(path), workspace.name, dry_run=options.dry_run)
     started = time.monotonic()
     try:
-        with closing(open_source(path, options.read)) as source, Spool() as spool:
+        with closing(open_source(path, options.read)) as source, Spool() as spool, Workers(_helpers(path)) as workers:
             report.format = source.format
             share = _Share(path.stat().st_size if path.is_file() else source.size, advance)
-            survey = survey_file(source, options, report, spool, share.of(source.size), sink)
+            survey = survey_file(source, options, report, spool, share.of(source.size), sink, workers)
             layer, existing = _planned(service, workspace, source, options, survey, report)
             if not options.dry_run:
-                rows = _rows(spool, layer, survey, report, share.of(max(1, spool.batches)))
+                rows = _rows(spool, layer, survey, report, share.of(max(1, spool.batches)), workers)
                 _store(service, workspace, by, layer, existing, rows, report)
     except (StoreUnavailable, DamagedData):
         raise
@@ -103,6 +99,14 @@ def load_layer(
         report.error = f"Reading the file or keeping its features for a while failed: {error.strerror}."
     report.seconds = time.monotonic() - started
     return report
+
+
+def _helpers(path: Path) -> int:
+    """How many processes read and encode for this one: none for small files, or where there is one processor."""
+    if path.is_file() and path.stat().st_size < MIN_SHARED_BYTES:
+        return 0
+    count = processors()
+    return count if count > 1 else 0
 
 
 class _Share:
@@ -250,51 +254,26 @@ def _fitting(existing: Layer, survey: Survey, report: LayerReport) -> Layer:
 # ------------------------------------------------------------------ store
 
 
-def _rows(
-    spool: Spool, layer: Layer, survey: Survey, report: LayerReport, advance: Advance
-) -> Callable[[], Iterator[Features]]:
+Rows = Callable[[FeaturePreparer | None], Iterator[Features | PreparedFeatures]]
+"""Gives the features of the file: what the preparer makes of them or, without one, as they are."""
+
+
+def _rows(spool: Spool, layer: Layer, survey: Survey, report: LayerReport, advance: Advance, workers: Workers) -> Rows:
     """The spooled features in the store's form."""
     _, why = survey.ids.result()
-    appending = layer.id != 0
-    mixed = len(survey.heights) > 1 or (survey.heights and (True in survey.heights) != (layer.dimensions == 3))
-    transform = None
-    if report.srid is not None and report.srid != layer.srid:
-        transform = transformer_between(report.srid, layer.srid)
+    forced = len(survey.heights) > 1 or bool(survey.heights and (True in survey.heights) != (layer.dimensions == 3))
+    moved = report.srid is not None and report.srid != layer.srid
 
-    def rows() -> Iterator[Features]:
-        for batch in spool:
-            if not why and batch.ids is not None:
-                ids = [survey.ids.number(item) for item in batch.ids]
-            else:
-                ids = [0] * len(batch.numbers) if appending else batch.numbers
-            places = dict(zip(batch.names, batch.columns, strict=True))
-            columns = {
-                mapped.field.name: convert(mapped.field.kind, mapped.source, places[mapped.source], report.losses)
-                for mapped in report.fields
-                if mapped.source in places
-            }
-            geometries: list[bytes | None] = batch.geometries if layer.has_geometry else []
-            if mixed and geometries:
-                geometries = of_dimensions(geometries, layer.dimensions)
-            if transform is not None and geometries:
-                geometries = _moved(geometries, transform, layer.srid)
-            yield Features(np.array(ids, np.int64), geometries, columns)
+    def rows(preparer: FeaturePreparer | None) -> Iterator[Features | PreparedFeatures]:
+        plan = Plan(
+            layer, tuple(report.fields), not why, layer.id != 0, forced, report.srid if moved else None, preparer
+        )
+        for losses, batches in workers.map((prepare, (data, plan)) for data in spool):
+            report.losses.add(losses)
+            yield from batches
             advance(1)
 
     return rows
-
-
-def _moved(geometries: list[bytes | None], transform: Any, srid: int) -> list[bytes | None]:
-    array = shapely.from_wkb(np.array(geometries, dtype=object))
-
-    def move(coordinates: Any) -> Any:
-        x, y = transform.transform(coordinates[:, 0], coordinates[:, 1])
-        return np.column_stack((x, y, *coordinates.T[2:]))
-
-    moved: Any = shapely.transform(array, move, include_z=bool(shapely.has_z(array).any()))
-    if not np.isfinite(shapely.get_coordinates(moved)).all():
-        raise InvalidRequest(f"Some positions cannot be expressed in EPSG:{srid}.")
-    return to_wkb(moved)
 
 
 def _store(
@@ -303,7 +282,7 @@ def _store(
     by: Actor | str,
     layer: Layer,
     existing: Layer | None,
-    rows: Callable[[], Iterator[Features]],
+    rows: Rows,
     report: LayerReport,
 ) -> None:
     if layer.id:
@@ -317,7 +296,8 @@ def _store(
     made = service.put_layer(workspace, replace(layer, name=staging, public=False), by=by).result()
     try:
         # Encoded as it will be called, so that the new name leaves nothing to be encoded again.
-        receipt = service.load(replace(made, name=layer.name), rows(), by)
+        target = replace(made, name=layer.name)
+        receipt = service.load(target, rows(service.preparer(target)), by)
         report.loaded = receipt.added
     except BaseException:
         service.delete_layer(made, by=by).result()
@@ -331,14 +311,15 @@ def _append(
     service: FeatureService,
     by: Actor | str,
     layer: Layer,
-    rows: Callable[[], Iterator[Features]],
+    rows: Rows,
     report: LayerReport,
 ) -> None:
     """All at once where that many are allowed; else in steps, which leave a part behind if interrupted: run again,
     features with ids take their own places."""
-    first = []
+    first: list[Features] = []
     count = 0
-    source = rows()
+    # Some of them get their numbers from the store, and cannot be encoded before.
+    source = (cast(Features, batch) for batch in rows(None))
     for batch in source:
         first.append(batch)
         count += len(batch)

@@ -34,6 +34,7 @@ class ShapefileSource:
     """One shapefile of a folder or zip."""
 
     format = "Shapefile"
+    parse = None
     textual = False
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
@@ -146,7 +147,7 @@ class ShapefileSource:
             what = "MultiPatch" if self._type == 31 else str(self._type)
             raise InvalidRequest(f"Shapes of the type {what} are not supported.")
 
-    def batches(self, advance: Advance) -> Iterator[Batch]:
+    def chunks(self, advance: Advance) -> Iterator[Batch]:
         """All records but those marked as deleted. Raises InvalidRequest."""
         advance(100)
         first = 1

@@ -42,7 +42,7 @@ class Batch:
 
 
 class Source(Protocol):
-    """A layer of a file. ``batches`` once; then the rest is known for certain.
+    """A layer of a file. ``chunks`` once; then the rest is known for certain.
 
     format     name of the format, for messages
     layer      the layer's name in the file, or the file's stem
@@ -50,7 +50,9 @@ class Source(Protocol):
     declared   fields that the file declares, in its order, None where it does not say what they hold
     textual    values are texts whatever they mean (CSV)
     notes      what was assumed or left out, sentences
-    size       bytes that ``batches`` will report to ``advance``
+    size       bytes that ``chunks`` will report to ``advance``
+    parse      a function of a module that makes a batch of a chunk, in this or another process; None: chunks are
+               batches
     """
 
     format: str
@@ -61,7 +63,10 @@ class Source(Protocol):
     notes: list[str]
     size: int
 
-    def batches(self, advance: Advance) -> Iterator[Batch]: ...
+    @property
+    def parse(self) -> Callable[[Any], Batch] | None: ...
+
+    def chunks(self, advance: Advance) -> Iterator[Any]: ...
 
     def close(self) -> None: ...
 

@@ -20,17 +20,26 @@ _IN_MEMORY_BYTES: Final = 32 << 20
 
 @dataclass(slots=True)
 class Spooled:
-    """Features that are to be stored: numbers in the file, ids as it gives them, WKB, columns by name."""
+    """Features that are to be stored: numbers in the file, ids that it gives (None where they cannot be used), WKB,
+    columns by name."""
 
     numbers: list[int]
-    ids: list[Any] | None
+    ids: bytes | None
     geometries: list[bytes | None]
     names: tuple[str, ...]
     columns: list[list[Any]]
 
+    def packed(self) -> bytes:
+        return marshal.dumps((self.numbers, self.ids, self.geometries, self.names, self.columns))
+
+    @staticmethod
+    def unpacked(data: bytes) -> Spooled:
+        # Own bytes of a moment ago: not an input from outside.
+        return Spooled(*marshal.loads(data))  # noqa: S302
+
 
 class Spool:
-    """Written once, read as often as wanted; gone when closed, at the latest with the process."""
+    """Packed batches, written once, read as often as wanted; gone when closed, at the latest with the process."""
 
     def __init__(self) -> None:
         # It has no name on disk, so that nothing is left behind whatever happens.
@@ -45,14 +54,12 @@ class Spool:
     ) -> None:
         self._file.close()
 
-    def add(self, batch: Spooled) -> None:
-        data = marshal.dumps((batch.numbers, batch.ids, batch.geometries, batch.names, batch.columns))
+    def add(self, data: bytes) -> None:
         self._file.write(struct.pack("<Q", len(data)))
         self._file.write(data)
         self.batches += 1
 
-    def __iter__(self) -> Iterator[Spooled]:
+    def __iter__(self) -> Iterator[bytes]:
         self._file.seek(0)
         while head := self._file.read(8):
-            # Own bytes of a moment ago: not an input from outside.
-            yield Spooled(*marshal.loads(self._file.read(struct.unpack("<Q", head)[0])))  # noqa: S302
+            yield self._file.read(struct.unpack("<Q", head)[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -10,14 +11,24 @@ import numpy as np
 import shapely
 
 from thalweg.domain.errors import InvalidParameter, InvalidRequest
-from thalweg.domain.features import GeometryKind
+from thalweg.domain.features import FieldKind, GeometryKind
 from thalweg.domain.wkb import NotWkb, check_wkb
-from thalweg.loading.features.fields import FieldSurvey
-from thalweg.loading.features.geometries import OnInvalid, check, repaired, to_wkb, unusable, without_measures
-from thalweg.loading.features.ids import IdSurvey
+from thalweg.loading.features.fields import FieldSurvey, SeenColumns, see_columns
+from thalweg.loading.features.geometries import (
+    OnInvalid,
+    beyond_poles,
+    check,
+    repaired,
+    to_wkb,
+    unusable,
+    without_measures,
+)
+from thalweg.loading.features.ids import IdPart, IdSurvey, ids_of
 from thalweg.loading.features.report import LayerReport, Problem, Sink
 from thalweg.loading.features.source import Advance, Batch, ReadOptions, Source
 from thalweg.loading.features.spool import Spool, Spooled
+from thalweg.loading.features.workers import Task, Workers
+from thalweg.services.projection import in_degrees
 
 
 class IfExists(StrEnum):
@@ -63,6 +74,46 @@ _POLYGON: Final = 3
 """The geometry library's number of polygons; those of collections are higher."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a batch is looked at by.
+
+    file      its name, for findings
+    declared  fields as the file declares them
+    textual   values are texts whatever they mean
+    degrees   y is a latitude in degrees
+    """
+
+    file: str
+    options: LayerOptions
+    declared: dict[str, FieldKind | None]
+    textual: bool
+    degrees: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a batch has shown, and its features, packed, as they are to be kept.
+
+    read      features of the file, with those that could not be read
+    kept      features in ``packed``; empty: of these, without a geometry
+    types     the geometry library's numbers of types
+    heights   whether geometries have z
+    measured  geometries that had measures
+    """
+
+    packed: bytes
+    read: int
+    kept: int
+    empty: int
+    problems: list[Problem]
+    fields: SeenColumns
+    ids: IdPart
+    types: set[int]
+    heights: set[bool]
+    measured: int
+
+
 @dataclass(slots=True)
 class Survey:
     """What the whole file has shown."""
@@ -76,36 +127,39 @@ class Survey:
 
 
 def survey_file(
-    source: Source, options: LayerOptions, report: LayerReport, spool: Spool, advance: Advance, sink: Sink | None
+    source: Source,
+    options: LayerOptions,
+    report: LayerReport,
+    spool: Spool,
+    advance: Advance,
+    sink: Sink | None,
+    workers: Workers,
 ) -> Survey:
     """Read the file to its end into the spool. Raises InvalidRequest if it is to be refused."""
     survey = Survey(FieldSurvey(textual=source.textual))
-    for batch in source.batches(advance):
-        report.read += len(batch) + len(batch.lost)
-        kept = _checked(batch, options, report, survey, sink)
-        survey.fields.see(batch.names, batch.columns, source.declared)
-        columns = batch.columns
-        ids = batch.ids
-        if options.id_field:
-            if options.id_field not in batch.names:
-                raise InvalidParameter("id", f"There is no field '{options.id_field[:60]}'; there are: "
-                                       f"{', '.join(batch.names)[:300]}.")  # fmt: skip
-            ids = columns[batch.names.index(options.id_field)]
-            if source.textual:
-                ids = [int(v) if isinstance(v, str) and v.lstrip("-").isdigit() else v for v in ids]
-        numbers = list(range(batch.first, batch.first + len(batch) + len(batch.lost)))
-        if batch.lost:
-            gone = {number for number, _ in batch.lost}
-            numbers = [number for number in numbers if number not in gone]
-        geometries = to_wkb(batch.geometries)
-        if len(kept) < len(batch):
-            numbers = [numbers[i] for i in kept]
-            geometries = [geometries[i] for i in kept]
-            columns = [[column[i] for i in kept] for column in columns]
-            ids = None if ids is None else [ids[i] for i in kept]
-        survey.ids.see(ids, len(kept))
-        survey.kept += len(kept)
-        spool.add(Spooled(numbers, ids, geometries, batch.names, columns))
+    parse = source.parse
+
+    def tasks() -> Iterator[Task[Examined]]:
+        for chunk in source.chunks(advance):
+            srid = options.srid or source.srid
+            degrees = srid is not None and in_degrees(srid)
+            reading = Reading(report.file, options, dict(source.declared), source.textual, degrees)
+            yield examine, (chunk, parse, reading)
+
+    # What is no quicker to send than to look at stays here.
+    here = Workers(0) if parse is None else workers
+    for part in here.map(tasks()):
+        report.read += part.read
+        report.empty += part.empty
+        for problem in part.problems:
+            report.add(problem, sink)
+        survey.fields.see(part.fields)
+        survey.ids.see(part.ids)
+        survey.types |= part.types
+        survey.heights |= part.heights
+        survey.measured += part.measured
+        survey.kept += part.kept
+        spool.add(part.packed)
     survey.fields.declare(source.declared)
     refused = report.problems.get("refused", 0)
     if refused:
@@ -115,43 +169,105 @@ def survey_file(
     return survey
 
 
-def _checked(batch: Batch, options: LayerOptions, report: LayerReport, survey: Survey, sink: Sink | None) -> list[int]:
-    """Deal with what is wrong in a batch: repairs are made in it. Returns the indexes of features to keep."""
-    refusing = options.invalid is OnInvalid.REFUSE
-    gone = "refused" if refusing else "skipped"
-    for number, why in batch.lost:
-        report.add(Problem(report.file, number, "", why, gone), sink)
+def examine(chunk: Any, parse: Callable[[Any], Batch] | None, reading: Reading) -> Examined:
+    """Look at a part of a file. Raises InvalidParameter ``id`` where the field that gives the ids is not there."""
+    batch: Batch = chunk if parse is None else parse(chunk)
+    options = reading.options
+    numbers = list(range(batch.first, batch.first + len(batch) + len(batch.lost)))
+    if batch.lost:
+        gone = {number for number, _ in batch.lost}
+        numbers = [number for number in numbers if number not in gone]
+    problems = [_lost(reading, number, why) for number, why in batch.lost]
+    kept, measured = _checked(batch, numbers, reading, problems)
+    columns = batch.columns
+    ids = batch.ids
+    if options.id_field:
+        if options.id_field not in batch.names:
+            raise InvalidParameter("id", f"There is no field '{options.id_field[:60]}'; there are: "
+                                   f"{', '.join(batch.names)[:300]}.")  # fmt: skip
+        ids = columns[batch.names.index(options.id_field)]
+        if reading.textual:
+            ids = [int(v) if isinstance(v, str) and v.lstrip("-").isdigit() else v for v in ids]
+    fields = see_columns(batch.names, columns, reading.declared, textual=reading.textual)
+    there = batch.geometries
+    if len(kept) < len(batch):
+        numbers = [numbers[i] for i in kept]
+        there = there[kept]
+        columns = [[column[i] for i in kept] for column in columns]
+        ids = None if ids is None else [ids[i] for i in kept]
+    given = ids_of(ids)
+    spooled = Spooled(
+        numbers, None if given.numbers is None else given.numbers.tobytes(), to_wkb(there), batch.names, columns
+    )
+    missing = shapely.is_missing(there)
+    there = there[~missing]
+    return Examined(
+        spooled.packed(),
+        len(batch) + len(batch.lost),
+        len(kept),
+        int(missing.sum()),
+        problems,
+        fields,
+        given,
+        set(np.unique(shapely.get_type_id(there)).tolist()),
+        set(np.unique(shapely.has_z(there)).tolist()),
+        measured,
+    )
+
+
+_ACTIONS: Final = {OnInvalid.KEEP: "kept", OnInvalid.SKIP: "skipped", OnInvalid.REFUSE: "refused"}
+
+
+def _gone(options: LayerOptions) -> str:
+    """What becomes of a feature that cannot be kept, whatever the choice."""
+    return "refused" if options.invalid is OnInvalid.REFUSE else "skipped"
+
+
+def _lost(reading: Reading, number: int, why: str) -> Problem:
+    return Problem(reading.file, number, "", why, _gone(reading.options))
+
+
+def _checked(batch: Batch, numbers: list[int], reading: Reading, problems: list[Problem]) -> tuple[list[int], int]:
+    """Deal with what is wrong in a batch: repairs are made in it. Returns the indexes of features to keep, and how many
+    had measures."""
+    invalid = reading.options.invalid
+
+    def found(index: int, why: str, action: str) -> None:
+        name = "" if batch.ids is None or batch.ids[index] is None else str(batch.ids[index])
+        problems.append(Problem(reading.file, numbers[index], name, why, action))
+
     batch.geometries, measured = without_measures(batch.geometries)
-    survey.measured += measured
     empty = shapely.is_empty(batch.geometries)
     if empty.any():
         batch.geometries[empty] = None
     lost = dict(batch.problems) | dict(unusable(batch.geometries))
     for index, why in sorted(lost.items()):
         # What cannot be written in any format cannot be kept, whatever the choice.
-        report.add(_problem(report.file, batch, index, why, gone), sink)
+        found(index, why, _gone(reading.options))
         batch.geometries[index] = None
     for index in np.flatnonzero(shapely.get_type_id(batch.geometries) >= _POLYGON).tolist():
         if why := _not_storable(batch.geometries[index]):
             lost[index] = why
-            report.add(_problem(report.file, batch, index, why, gone), sink)
+            found(index, why, _gone(reading.options))
             batch.geometries[index] = None
     for index, why in check(batch.geometries):
-        action = {OnInvalid.KEEP: "kept", OnInvalid.SKIP: "skipped", OnInvalid.REFUSE: "refused"}.get(options.invalid)
+        action = _ACTIONS.get(invalid)
         if action is None:
             mended = repaired(batch.geometries[index])
             action = "skipped" if mended is None else "repaired"
             batch.geometries[index] = mended
-        report.add(_problem(report.file, batch, index, why, action), sink)
+        found(index, why, action)
         if action in ("skipped", "refused"):
             lost[index] = why
-    kept = [i for i in range(len(batch)) if i not in lost] if lost else list(range(len(batch)))
-    there = batch.geometries[kept]
-    there = there[~shapely.is_missing(there)]
-    report.empty += len(kept) - len(there)
-    survey.types.update(np.unique(shapely.get_type_id(there)).tolist())
-    survey.heights.update(np.unique(shapely.has_z(there)).tolist())
-    return kept
+    if reading.degrees:
+        for index, why in beyond_poles(batch.geometries):
+            # Nothing tells where it should be: there is no repair.
+            action = _ACTIONS.get(invalid, "skipped")
+            if index not in lost:
+                found(index, why, action)
+                if action != "kept":
+                    lost[index] = why
+    return [i for i in range(len(batch)) if i not in lost] if lost else list(range(len(batch))), measured
 
 
 def _not_storable(geometry: Any) -> str:
@@ -162,10 +278,3 @@ def _not_storable(geometry: Any) -> str:
     except NotWkb as error:
         return f"the geometry {error}"
     return ""
-
-
-def _problem(file: str, batch: Batch, index: int, why: str, action: str) -> Problem:
-    gone = {number for number, _ in batch.lost}
-    numbers = [n for n in range(batch.first, batch.first + len(batch) + len(gone)) if n not in gone]
-    found = "" if batch.ids is None or batch.ids[index] is None else str(batch.ids[index])
-    return Problem(file, numbers[index], found, why, action)

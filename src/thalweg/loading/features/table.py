@@ -36,6 +36,7 @@ class CsvSource:
     """A CSV file."""
 
     format = "CSV"
+    parse = None
     textual = True
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
@@ -130,7 +131,7 @@ class CsvSource:
             "encoding by --encoding, such as cp1252."
         )
 
-    def batches(self, advance: Advance) -> Iterator[Batch]:
+    def chunks(self, advance: Advance) -> Iterator[Batch]:
         """All rows. Raises InvalidRequest."""
         reader = csv.reader(self._text, delimiter=self._delimiter, strict=True)
         width = len(self._names)

@@ -265,10 +265,14 @@ def _ends(head: _Head, blob: bytes, span: tuple[int, int] | None) -> tuple[TimeA
     low = _first_row(head, jumps, span[0])
     high = max(low, _first_row(head, jumps, span[1]))
     first = head.first + low * head.step
+    within = jumps
+    if jumps:
+        within = [jump for jump in jumps if low < jump[0] < high]
+        # Those before move all rows alike.
+        first += sum([by_us for row, by_us in jumps if row <= low])
     end = np.arange(first, first + (high - low) * head.step, head.step, dtype=np.int64)
-    for row, by_us in jumps:
-        if row < high:
-            end[max(0, row - low) :] += by_us
+    for row, by_us in within:
+        end[row - low :] += by_us
     return end, slice(low, high) if low or high < n else _ALL
 
 

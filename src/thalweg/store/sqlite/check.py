@@ -19,6 +19,7 @@ from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.layer_check import check_layers
 from thalweg.store.sqlite.package_check import check_packages
 from thalweg.store.sqlite.package_files import check_files
+from thalweg.store.sqlite.published_check import check_published
 from thalweg.store.sqlite.ranges import (
     BLOCK,
     Kinds,
@@ -67,6 +68,7 @@ def check(readers: Readers) -> Iterator[Finding]:
         yield from _check_tracks(readers)
         yield from check_layers(readers)
         yield from check_streams(readers)
+        yield from check_published(readers)
         yield from check_tables(readers)
         yield from check_packages(readers)
         yield from check_files(readers, readers.path)

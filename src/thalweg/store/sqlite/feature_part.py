@@ -16,6 +16,7 @@ from thalweg.domain.features import (
     Edit,
     EditReceipt,
     FeatureChange,
+    FeaturePreparer,
     FeatureQuery,
     Features,
     FragmentEncoder,
@@ -30,6 +31,7 @@ from thalweg.domain.features import (
     Lock,
     LockTarget,
     OnConflict,
+    PreparedFeatures,
     StoredQuery,
 )
 from thalweg.domain.filters import Filter
@@ -166,10 +168,13 @@ class FeaturePart:
 
         return self.__writer.submit(work)
 
+    def feature_preparer(self, layer_id: int, encoder: FragmentEncoder) -> FeaturePreparer:
+        return layer_loading.Preparer(self.__layers.layer(layer_id), encoder)
+
     def load_features(
         self,
         layer_id: int,
-        batches: Iterable[Features],
+        batches: Iterable[Features | PreparedFeatures],
         encoder: FragmentEncoder,
         *,
         on_conflict: OnConflict = OnConflict.REFUSE,

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import shapely
 
 from thalweg.domain.errors import InvalidParameter
-from thalweg.domain.features import MAX_VALUE_LENGTH, Features, Field, FieldKind, IdArray, Layer, Value
+from thalweg.domain.features import MAX_VALUE_LENGTH, Features, Field, FieldKind, GeometryKind, IdArray, Layer, Value
 from thalweg.domain.observations import FORBIDDEN_TEXT
 from thalweg.domain.time import END_US, MIN_US
-from thalweg.domain.wkb import NotWkb, check_wkb
+from thalweg.domain.wkb import LINE_HEAD_BYTES, NotWkb, check_wkb
 
 BoundsArray: TypeAlias = npt.NDArray[np.float64]
 """shape (n, 4): min x, min y, max x, max y; NaN where there is no geometry"""
@@ -196,6 +196,10 @@ def check_geometries(layer: Layer, geometries: Sequence[bytes | None]) -> Bounds
             check_wkb(wkb, kind, dimensions)
         except NotWkb as error:
             raise _bad_geometry(layer, row, str(error)) from None
+    if n and kind is GeometryKind.LINESTRING and None not in geometries:
+        found = _line_bounds(cast(Sequence[bytes], geometries), dimensions)
+        if found is not None:
+            return found
     texts = np.empty(n, np.object_)
     texts[:] = geometries
     try:
@@ -209,6 +213,18 @@ def check_geometries(layer: Layer, geometries: Sequence[bytes | None]) -> Bounds
         _, index = shapely.get_coordinates(shapes, return_index=True)
         raise _bad_geometry(layer, int(index[bad][0]), "has a coordinate that is not a finite number")
     return shapely.bounds(shapes)
+
+
+def _line_bounds(lines: Sequence[bytes], dimensions: int) -> BoundsArray | None:
+    """Boxes of lines, whose structure has been checked, without making geometries of them; None where a coordinate is
+    not finite."""
+    sizes = np.fromiter(map(len, lines), np.int64, len(lines)) - LINE_HEAD_BYTES
+    positions = np.frombuffer(b"".join([line[LINE_HEAD_BYTES:] for line in lines]), "<f8").reshape(-1, dimensions)
+    if not np.isfinite(positions).all():
+        return None
+    starts = (np.cumsum(sizes) - sizes) // (8 * dimensions)
+    flat = np.ascontiguousarray(positions[:, :2])
+    return np.hstack((np.minimum.reduceat(flat, starts), np.maximum.reduceat(flat, starts)))
 
 
 def _readable(wkb: bytes) -> bool:

@@ -158,9 +158,9 @@ class GroupChange:
         if new is not None:
             group.count += len(new[0])
         if group.count > MAX_GROUP:
-            if before == 0 and lost is None and new is not None:
-                # Nothing but what comes in now: nothing has to be read.
-                self._split(group, *new)
+            if lost is None and new is not None and before <= GROUP and self._is_behind(new[0], last):
+                # As loads go on: nothing of what is there has to be read.
+                self._lengthen(group, before, *new)
             else:
                 self._split(group, *self._read(group.first, last))
             return
@@ -176,6 +176,20 @@ class GroupChange:
 
     def _read(self, first: int, last: int) -> tuple[IdArray, BoundsArray]:
         return read_bounds(self._tx.rows(self._tables.geometries_between, (first, last)))
+
+    def _is_behind(self, ids: IdArray, last: int) -> bool:
+        """Whether new ids, in order, come after all others of their group."""
+        rows = self._tx.rows(self._tables.count_between, (int(ids[0]), last))
+        return bool(rows[0][0] == len(ids))
+
+    def _lengthen(self, group: Group, before: int, ids: IdArray, bounds: BoundsArray) -> None:
+        """Fill the group and make new ones of the rest. Ids in order, behind those that are there."""
+        if before:
+            free = GROUP - before
+            self._put(Group(group.first, before + free, union(group.box, box_of(bounds[:free]))))
+            ids, bounds = ids[free:], bounds[free:]
+            group = Group(int(ids[0]), 0, NO_BOX)
+        self._split(group, ids, bounds)
 
     def _split(self, group: Group, ids: IdArray, bounds: BoundsArray) -> None:
         """Ids in order. All parts are full but the last, as most new features come at the end."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from thalweg.domain.access import Actor, actor
-from thalweg.domain.errors import ThalwegError
+from thalweg.domain.errors import InvalidParameter, ThalwegError
 from thalweg.domain.features import (
     ChangeKind,
     EncodedFeatures,
@@ -22,6 +22,7 @@ from thalweg.domain.features import (
     Layer,
     LoadReceipt,
     OnConflict,
+    PreparedFeatures,
 )
 from thalweg.store.sqlite.audit import record
 from thalweg.store.sqlite.layer_checks import CheckedFeatures, check_features
@@ -31,6 +32,7 @@ from thalweg.store.sqlite.layer_tables import tables
 from thalweg.store.sqlite.layer_writing import (
     SELECT_WRITING,
     LayerWriter,
+    checksum,
     layer_in,
     values_of,
     write_fragments,
@@ -75,10 +77,11 @@ def steps(batches: Iterable[Features]) -> Iterator[Features]:
             start = end
 
 
-@dataclass(slots=True)
-class _Step:
+@dataclass(frozen=True, slots=True)
+class Step:
     """Features with the numbers they will have, if nobody else takes them meanwhile, and their fragments.
 
+    layer  that they were checked against
     given  which came with numbers of their own
     """
 
@@ -87,12 +90,40 @@ class _Step:
     given: npt.NDArray[np.bool_]
     encoded: Mapping[FragmentForm, EncodedFeatures]
 
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Fragments as one text: many small ones take longer to be pickled than to be cut out again.
+        encoded = {form: replace(item, texts=None) for form, item in self.encoded.items()}
+        return Step, (self.layer, self.features, self.given, encoded)
+
+
+@dataclass(frozen=True, slots=True)
+class Preparer:
+    """See ``domain.features.FeaturePreparer``."""
+
+    layer: Layer
+    encoder: FragmentEncoder
+
+    def __call__(self, features: Features) -> list[PreparedFeatures]:
+        return [self._step(batch) for batch in steps((features,))]
+
+    def _step(self, batch: Features) -> Step:
+        checked = check_features(self.layer, batch)
+        given = checked.ids != 0
+        if not given.all():
+            raise InvalidParameter("id", "Features that are encoded before they are stored must have numbers.")
+        encoded = self.encoder.encode(self.layer, checked.features(self.layer))
+        summed = {form: replace(item, checksums=list(map(checksum, item.each()))) for form, item in encoded.items()}
+        return Step(self.layer, checked, given, summed)
+
 
 def load(
     writer: Writer,
     layer: Layer,
     next_number: int,
-    batches: Iterable[Features],
+    batches: Iterable[Features | PreparedFeatures],
     encoder: FragmentEncoder,
     on_conflict: OnConflict,
     by: Actor | str,
@@ -115,19 +146,17 @@ def load(
         if progress is not None:
             progress(total)
 
+    def made() -> Iterator[Step]:
+        for item in batches:
+            if isinstance(item, Step):
+                yield item
+            else:
+                yield from (_made(layer, batch, next_number, encoder) for batch in steps((cast(Features, item),)))
+
     try:
-        for batch in steps(batches):
-            checked = check_features(layer, batch)
-            given = checked.ids != 0
-            ids = checked.ids
-            if not given.all():
-                ids = ids.copy()
-                start = max(next_number, int(ids.max()) + 1)
-                ids[~given] = np.arange(start, start + int((~given).sum()))
+        for step in made():
             # What the step will make of it, unless others insert meanwhile.
-            next_number = max(next_number, int(ids.max()) + 1)
-            features = checked.with_ids(ids)
-            step = _Step(layer, features, given, encoder.encode(layer, features.features(layer)))
+            next_number = max(next_number, int(step.features.ids.max()) + 1)
             settle()
             relieve()
             waiting = writer.submit(
@@ -148,13 +177,25 @@ def load(
     return total
 
 
+def _made(layer: Layer, batch: Features, next_number: int, encoder: FragmentEncoder) -> Step:
+    checked = check_features(layer, batch)
+    given = checked.ids != 0
+    ids = checked.ids
+    if not given.all():
+        ids = ids.copy()
+        start = max(next_number, int(ids.max()) + 1)
+        ids[~given] = np.arange(start, start + int((~given).sum()))
+    features = checked.with_ids(ids)
+    return Step(layer, features, given, encoder.encode(layer, features.features(layer)))
+
+
 def _record_end(tx: Transaction, layer: Layer, total: LoadReceipt, by: Actor | str, how: str) -> None:
     detail = f"{how}: {total.added:,} inserted, {total.replaced:,} changed, {total.skipped:,} skipped"
     record(tx, by, "load features", layer.name, detail, layer.workspace_id)
 
 
 def _write(
-    tx: Transaction, step: _Step, encoder: FragmentEncoder, on_conflict: OnConflict, by: Actor | str, first: bool
+    tx: Transaction, step: Step, encoder: FragmentEncoder, on_conflict: OnConflict, by: Actor | str, first: bool
 ) -> tuple[LoadReceipt, int]:
     """first  whether the load begins with it"""
     layer = layer_in(tx, step.layer.id)

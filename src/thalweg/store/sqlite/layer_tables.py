@@ -127,6 +127,11 @@ class LayerTables:
         return f"DELETE FROM {form_table(self.layer.id, form)} WHERE id = ?"
 
     @cached_property
+    def count_between(self) -> str:
+        """How many ids there are in a range, both ends included."""
+        return f"SELECT count(*) FROM {self.features} WHERE id BETWEEN ? AND ?"
+
+    @cached_property
     def geometries_between(self) -> str:
         """Ids and geometries of a range of ids, both ends included."""
         return f"SELECT id, geometry FROM {self.features} WHERE id BETWEEN ? AND ? ORDER BY id"

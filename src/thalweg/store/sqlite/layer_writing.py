@@ -261,7 +261,8 @@ def write_fragments(tx: Transaction, statements: LayerTables, ids: list[int], en
     """Fragments of features in every form, in place of those that are there."""
     for form, fragments in encoded.items():
         texts = fragments.each()
-        insert_rows(tx, statements.put_fragment(form), zip(ids, map(checksum, texts), texts, strict=True))
+        sums = map(checksum, texts) if fragments.checksums is None else fragments.checksums
+        insert_rows(tx, statements.put_fragment(form), zip(ids, sums, texts, strict=True))
 
 
 def values_of(layer: Layer, rows: Sequence[Row]) -> Features:

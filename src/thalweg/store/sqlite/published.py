@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 
 from thalweg.domain.blocks import Block
-from thalweg.domain.errors import NotFound
+from thalweg.domain.errors import DamagedData, NotFound
 from thalweg.domain.observations import Change, ChangeKind
 from thalweg.domain.published import (
     PUBLISHED_ROWS,
@@ -203,7 +203,10 @@ def read_page(readers: Readers, stream_id: int, track_id: int, number: int) -> t
 
 def _mark_before(reader: Reader, stream_id: int, track_id: int, number: int) -> Mark:
     if number > 1:
-        return Mark(*reader.rows(MARK, (stream_id, track_id, number - 1))[0])
+        rows = reader.rows(MARK, (stream_id, track_id, number - 1))
+        if not rows:
+            raise DamagedData(f"Page {number - 1} of track {track_id} in event stream {stream_id} is not there.")
+        return Mark(*rows[0])
     return first_mark(reader.rows(START, (stream_id, track_id))[0][0])
 
 

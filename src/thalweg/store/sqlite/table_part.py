@@ -336,6 +336,9 @@ class TablePart:
     def records(self, table: Table, query: TableQuery) -> Iterator[list[Row]]:
         return self._table_reader.records(table, query)
 
+    def record_columns(self, table: Table, query: TableQuery) -> Iterator[list[Sequence[Any]]]:
+        return self._table_reader.columns(table, query)
+
     def table_figures(self, table: Table) -> TableFigures:
         return self._table_reader.figures(table)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,15 +12,15 @@ import apsw
 import orjson
 
 from thalweg.domain.errors import NotFound, TooLarge
-from thalweg.domain.tables import Page, Table, TableFigures, TableQuery
+from thalweg.domain.tables import ROW_ID, Page, Table, TableFigures, TableQuery
 from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.table_cells import decode_rows
 from thalweg.store.sqlite.table_log import BLOCK_BITS
 from thalweg.store.sqlite.table_plan import RANK, Plan, plan
 from thalweg.store.sqlite.table_shape import records_of
 
-BLOCK_ROWS: Final = 5_000
-"""Rows of one block of ``records``."""
+BLOCK_ROWS: Final = 2_000
+"""Rows of one block of ``records``: as many as the processor's cache holds."""
 MAX_DISTINCT: Final = 1_000_000
 """Most different rows that ``records`` gathers: they are held while they are given out."""
 MAX_KEPT: Final = 256
@@ -94,24 +94,35 @@ class TableReader:
 
     def records(self, table: Table, query: TableQuery) -> Iterator[list[Row]]:
         """See ``TableStore.records``."""
+        made, blocks = self._blocks_of(table, query)
+        return (
+            decode_rows([row[skipped:] for row in rows] if skipped else rows, made.decoders) for skipped, rows in blocks
+        )
+
+    def columns(self, table: Table, query: TableQuery) -> Iterator[list[Sequence[Any]]]:
+        """See ``TableStore.record_columns``."""
+        made, blocks = self._blocks_of(table, query)
+        return (_columns(made, rows, skipped) for skipped, rows in blocks)
+
+    def _blocks_of(self, table: Table, query: TableQuery) -> tuple[Plan, Iterator[tuple[int, list[Row]]]]:
+        """How rows are made, and blocks of them as SQLite gives them, each with how many values lie before those that
+        are asked for."""
         if query.fields is None:
-            query = replace(query, fields=("_id", *(field.name for field in table.fields)))
+            query = replace(query, fields=(ROW_ID, *(field.name for field in table.fields)))
         made = plan(table, query)
         if made.never or query.limit == 0:
-            return iter(())
+            return made, iter(())
         if RANK in made.columns:
             # Its value is known only while words are looked for.
             raise TooLarge("Ranks are told of pages alone, not of all records.")
         if made.distinct:
-            return self._distinct(made, query)
-        return self._by_id(made, query) if made.by_id else self._sorted(made, query)
+            return made, self._distinct(made, query)
+        return made, self._by_id(made, query) if made.by_id else self._sorted(made, query)
 
-    def _read(self, made: Plan, statement: str, bindings: tuple[Any, ...]) -> list[Row]:
-        return decode_rows(ask(self._readers, made.table, statement, bindings), made.decoders)
-
-    def _by_id(self, made: Plan, query: TableQuery) -> Iterator[list[Row]]:
+    def _by_id(self, made: Plan, query: TableQuery) -> Iterator[tuple[int, list[Row]]]:
         rising = made.by_id > 0
-        plain = replace_columns(made)
+        skipped = 0 if made.columns[:1] == (ROW_ID,) else 1
+        plain = with_number(made) if skipped else made
         last = self.figures(made.table).next_id - 1
         statement = plain.rows_statement("r.id > ? AND r.id <= ?" if rising else "r.id < ? AND r.id >= ?")
         place, end = (0, last) if rising else (last + 1, 0)
@@ -139,12 +150,12 @@ class TableReader:
             if not rows:
                 return
             place = rows[-1][0]
-            yield decode_rows([row[1:] for row in rows], made.decoders)
+            yield skipped, rows
             if len(rows) < wanted:
                 return
             left = left - len(rows) if left > 0 else left
 
-    def _sorted(self, made: Plan, query: TableQuery) -> Iterator[list[Row]]:
+    def _sorted(self, made: Plan, query: TableQuery) -> Iterator[tuple[int, list[Row]]]:
         where = f" WHERE {made.where}" if made.where else ""
         numbers = array("q")
         found = ask(
@@ -159,20 +170,29 @@ class TableReader:
         )
         for start in range(0, len(numbers), BLOCK_ROWS):
             text = orjson.dumps(numbers[start : start + BLOCK_ROWS].tolist()).decode()
-            rows = self._read(made, statement, (text,))
+            rows = ask(self._readers, made.table, statement, (text,))
             if rows:
-                yield rows
+                yield 0, rows
 
-    def _distinct(self, made: Plan, query: TableQuery) -> Iterator[list[Row]]:
+    def _distinct(self, made: Plan, query: TableQuery) -> Iterator[tuple[int, list[Row]]]:
         limit = MAX_DISTINCT + 1 if query.limit < 0 else min(query.limit, MAX_DISTINCT + 1)
-        rows = self._read(made, made.rows_statement(), (*made.bindings, limit, query.offset))
+        rows = ask(self._readers, made.table, made.rows_statement(), (*made.bindings, limit, query.offset))
         if len(rows) > MAX_DISTINCT:
             raise TooLarge(f"There are more than {MAX_DISTINCT:,} different rows; ask for them in pages.")
         for start in range(0, len(rows), BLOCK_ROWS):
-            yield rows[start : start + BLOCK_ROWS]
+            yield 0, rows[start : start + BLOCK_ROWS]
 
 
-def replace_columns(made: Plan) -> Plan:
+def _columns(made: Plan, rows: list[Row], skipped: int) -> list[Sequence[Any]]:
+    found: list[Sequence[Any]] = []
+    found += zip(*rows, strict=True)
+    del found[:skipped]
+    for place, decode in made.decoders:
+        found[place] = [None if value is None else decode(value) for value in found[place]]
+    return found
+
+
+def with_number(made: Plan) -> Plan:
     """The same plan with the record's number before its columns."""
     return replace(made, selected=f"r.id, {made.selected}" if made.selected else "r.id")
 

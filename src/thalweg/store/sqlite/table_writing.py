@@ -44,6 +44,7 @@ class Form:
         self.records = records_of(table.part)
         self.insert = f"INSERT INTO {self.records} (id{columns}) VALUES (?{marks})"
         self.insert_text = insert_text_statement(table)
+        self.replace_text = insert_text_statement(table, again=True)
         self.select = f"SELECT id{columns} FROM {self.records} WHERE id = ?"
         sets = ", ".join(f"f{field.number:d} = ?" for field in table.fields)
         self.update = f"UPDATE {self.records} SET {sets} WHERE id = ?"
@@ -264,7 +265,7 @@ def _update(tx: Transaction, form: Form, state: State, number: int, row: list[An
             tx.rows(form.update, (*after, number))
     except apsw.ConstraintError:
         raise _duplicate(form, after, index) from None
-    tx.many(form.insert_text, texts_of_rows(form.texters, [(number, *after)]))
+    tx.many(form.replace_text, texts_of_rows(form.texters, [(number, *after)]))
     append_log(tx, form.table.id, state, "update", number, number, by, pack(form.fields, before))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -9,11 +10,14 @@ from thalweg.domain.table_sql import SqlFault
 from thalweg.sql.parse import walk
 from thalweg.store.sqlite.sql import intervals
 from thalweg.store.sqlite.sql.expressions import Expressions, names_of
+from thalweg.store.sqlite.sql.relations import is_never_null
 from thalweg.store.sqlite.sql.scope import E, Node, Scope
 from thalweg.store.sqlite.sql.signatures import AGGREGATES, FUNCTIONS, Signature
 from thalweg.store.sqlite.sql.types import choose, common, shown
 
 _MAX_ARGUMENTS: Final = 100
+_COLUMN: Final = re.compile("[a-z][0-9]+[.][a-z]+[0-9]*")
+"""The text of a column."""
 _SERIES: Final = [
     Signature(("int4", "int4"), "int4", "pg_int_series"),
     Signature(("int4", "int4", "int4"), "int4", "pg_int_series"),
@@ -120,7 +124,24 @@ class Calls(Expressions):
             # Of a date PostgreSQL has no fraction, not even of its seconds.
             pass
         signature, kinds, result = choose(name, signatures, [value.kind for value in values])
-        return self.asked(signature, [self.coerced(v, k) for v, k in zip(values, kinds, strict=True)], result)
+        given = [self.coerced(v, k) for v, k in zip(values, kinds, strict=True)]
+        if signature.how in ("pg_truncate", "pg_time_bucket"):
+            floored = self._floored(signature.how.removeprefix("pg_"), given, result)
+            if floored is not None:
+                return floored
+        return self.asked(signature, given, result)
+
+    def _floored(self, how: str, given: Sequence[E], result: str) -> E | None:
+        """A truncation of a column's time to steps that are all as long, by SQLite's own arithmetic: a tenth of what
+        a call costs for each row. None: it is none."""
+        if not given[0].is_constant or given[0].literal is None or not _COLUMN.fullmatch(given[1].sql):
+            return None
+        steps = intervals.steps_of(how, given[0].literal)
+        if steps is None:
+            return None
+        (length, origin), us = steps, given[1].sql
+        # The remainder has the sign of what is divided.
+        return E(f"({us} - (({us} - {origin:d}) % {length:d} + {length:d}) % {length:d})", result)
 
     def _as_text(self, value: E) -> str:
         """As concat() and its like write a value."""
@@ -347,7 +368,7 @@ class Calls(Expressions):
         first = descending if body["sortby_nulls"] == "SORTBY_NULLS_DEFAULT" else body["sortby_nulls"].endswith("FIRST")
         self._ordered(e.kind)
         key = self.sort_key(E(text, e.kind)) if text else self.sort_key(e)
-        if key.endswith(".id") and len(scope.items) == 1 and scope.items[0].relation is not None:
+        if is_never_null(key) and len(scope.items) == 1 and scope.items[0].relation is not None:
             # Never null, which SQLite's planner does not know of.
             return f"{key} DESC" if descending else key
         return f"{key}{' DESC' if descending else ''} NULLS {'FIRST' if first else 'LAST'}"

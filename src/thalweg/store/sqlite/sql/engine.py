@@ -6,7 +6,7 @@ import decimal
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import orjson
 from thalweg.domain.table_sql import MAX_VALUE_BYTES, SqlAnswer, SqlFault
 from thalweg.sql.parse import Statement, parse
 from thalweg.store.sqlite.connection import connect
+from thalweg.store.sqlite.sql.made import Modules, OutOfTime, Reads
 from thalweg.store.sqlite.sql.numbers import CONTEXT
 from thalweg.store.sqlite.sql.relations import Relation
 from thalweg.store.sqlite.sql.rows import BLOCK, Records
@@ -40,10 +41,6 @@ _NATIVE: Final = frozenset(
 )
 _STEPS: Final = 20_000
 """Of SQLite's machine between looks at the clock: some milliseconds."""
-
-
-class OutOfTime(Exception):
-    """A statement that took longer than it may."""
 
 
 class Moved(Exception):
@@ -96,6 +93,8 @@ class Engine:
             self._connection.limit(limit, value)
         self._connection.authorizer = self._authorize
         self._connection.set_progress_handler(self._is_late, _STEPS)
+        self._reads = Reads(path)
+        self._modules = Modules(self._connection, self._reads)
         self._allowed: frozenset[str] = frozenset()
         self._known: dict[str, Statement] = {}
         self._end = 0.0
@@ -136,7 +135,17 @@ class Engine:
 
     def answer(self, sql: str, relations: Mapping[str, Relation], rows: int, time_s: float) -> SqlAnswer:
         """Raises SqlFault, OutOfTime, Moved, MemoryError."""
-        self._end = time.monotonic() + time_s
+        self._end = self._reads.end = time.monotonic() + time_s
+        if all(relation.made is None for relation in relations.values()):
+            return self._answer(sql, relations, rows)
+        named = {
+            name: relation if relation.made is None else replace(relation, source=self._modules.name(relation.made))
+            for name, relation in relations.items()
+        }
+        with self._reads.beside(self._connection):
+            return self._answer(sql, named, rows)
+
+    def _answer(self, sql: str, relations: Mapping[str, Relation], rows: int) -> SqlAnswer:
         compiled = compile_statement(self._parsed(sql), relations, time.time_ns() // 1000)
         self._allowed = compiled.allowed
         records = Records(compiled.names, compiled.kinds)
@@ -164,6 +173,12 @@ class Engine:
             raise SqlFault("a value is longer than it may be") from None
         except apsw.SQLError as error:
             raise _meant(error) from error
+        except SystemError as error:
+            # What fails in the step of an aggregate is told when the next row of a made table is asked for.
+            cause: BaseException = error
+            while isinstance(cause, SystemError) and cause.__cause__ is not None:
+                cause = cause.__cause__
+            raise cause from None
         finally:
             cursor.close()
         fields = [{"id": name, "type": kind} for name, kind in zip(compiled.names, compiled.kinds, strict=True)]

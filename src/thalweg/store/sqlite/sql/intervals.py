@@ -12,7 +12,7 @@ from calendar import monthrange
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from thalweg.domain.table_sql import SqlFault
@@ -705,6 +705,31 @@ def time_bucket(stride: bytes, us: int) -> int:
     if begin < 12:
         raise SqlFault("timestamp out of range")
     return instant(datetime(begin // 12, begin % 12 + 1, 1))
+
+
+def steps_of(how: str, literal: Any) -> tuple[int, int] | None:
+    """Length and origin, both in microseconds, of what a truncation or bucket cuts time into, where they are all as
+    long; None: they are not, or it has to be looked at otherwise.
+
+    how      ``truncate`` with a unit's name, ``time_bucket`` with an interval
+    """
+    if how == "truncate":
+        length = _LENGTHS.get(str(literal).lower())
+        return None if length is None else (length, _MONDAY if length == 7 * DAY_US else 0)
+    months, days, rest = unpack(literal)
+    length = days * DAY_US + rest
+    return None if months or length <= 0 else (length, MONDAY_US)
+
+
+_MONDAY: Final = 4 * DAY_US
+"""The first of January 1970 was a Thursday."""
+_LENGTHS: Final = {
+    **dict.fromkeys(("second", "seconds"), 1_000_000),
+    **dict.fromkeys(("minute", "minutes"), 60_000_000),
+    **dict.fromkeys(("hour", "hours"), 3_600_000_000),
+    **dict.fromkeys(("day", "days"), DAY_US),
+    **dict.fromkeys(("week", "weeks"), 7 * DAY_US),
+}
 
 
 def epoch_instant(seconds: float) -> int:

@@ -18,7 +18,8 @@ from typing import Any, BinaryIO, Final
 import orjson
 
 from thalweg.domain.table_sql import SqlFault, SqlForbidden
-from thalweg.store.sqlite.sql.engine import HEAP_BYTES, Engine, Moved, OutOfTime
+from thalweg.store.sqlite.sql.engine import HEAP_BYTES, Engine, Moved
+from thalweg.store.sqlite.sql.made import OutOfTime
 
 LENGTH: Final = struct.Struct(">I")
 DATA_BYTES: Final = 8 * HEAP_BYTES

@@ -1,16 +1,27 @@
 """What a statement can read: by the name it uses a relation, which says its columns and how rows are got.
 
-A table is one; whatever else is to be read by SQL becomes one by a function for its type in ``relation_of``: a source
-that SQLite knows in the process that runs statements (a table, or a virtual table that the process registers), and its
-columns.
+A table of records is one, and so is one that is made of observations, which becomes a virtual table in the process that
+runs statements (``made.py``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from thalweg.domain.table_sql import MadeTable
 from thalweg.domain.tables import ROW_ID, Table
 from thalweg.store.sqlite.table_shape import records_of, texts_of
+
+NUMBER: Final = "id"
+"""What the column of records' numbers is called inside."""
+TIME: Final = "at"
+"""What the column of the time is called inside, by which a made table is ordered."""
+
+
+def is_never_null(sql: str) -> bool:
+    """Of a column's text: it is a number or time of records, which SQLite's planner does not know to be never null."""
+    return sql.endswith((f".{NUMBER}", f".{TIME}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +37,11 @@ class RelationColumn:
 class Relation:
     """A source of rows.
 
-    source  its name in SQLite
+    source  its name in SQLite; empty: the process that runs the statement gives it one
     key     the column inside that tells its rows apart; empty: none does
     texts   name of the index of words, whose columns are called as the relation's; empty: none
     needs   names in SQLite that are read along
+    made    what makes its rows
     """
 
     source: str
@@ -37,6 +49,7 @@ class Relation:
     key: str = ""
     texts: str = ""
     needs: tuple[str, ...] = ()
+    made: MadeTable | None = None
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -44,10 +57,15 @@ class Relation:
         return {c.name: int(c.inside[1:]) for c in self.columns if c.inside[:1] == "f" and c.inside[1:].isdigit()}
 
 
-def relation_of(table: Table) -> Relation:
-    """The relation of a table of records."""
-    columns = [RelationColumn(ROW_ID, "int4", "id")]
+def relation_of(table: Table | MadeTable) -> Relation:
+    """The relation of a table."""
+    if not isinstance(table, Table):
+        inside = (NUMBER, TIME, *(f"v{place:d}" for place in range(2, len(table.columns))))
+        named = (RelationColumn(*column, name) for column, name in zip(table.columns, inside, strict=True))
+        # Numbers may be shared, so that none determines the other columns: no key.
+        return Relation("", tuple(named), made=table)
+    columns = [RelationColumn(ROW_ID, "int4", NUMBER)]
     columns.extend(RelationColumn(each.name, each.type_name, f"f{each.number:d}") for each in table.fields)
     texts = texts_of(table.part)
     needs = tuple(f"{texts}_{end}" for end in ("data", "idx", "docsize", "config", "content"))
-    return Relation(records_of(table.part), tuple(columns), "id", texts, (texts, *needs))
+    return Relation(records_of(table.part), tuple(columns), NUMBER, texts, (texts, *needs))

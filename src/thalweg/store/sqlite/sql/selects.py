@@ -9,6 +9,7 @@ from typing import Any, Final
 from thalweg.domain.table_sql import SqlFault
 from thalweg.store.sqlite.sql.calls import SETS, Calls, has_aggregate, has_set
 from thalweg.store.sqlite.sql.expressions import KEYED, names_of, only
+from thalweg.store.sqlite.sql.relations import is_never_null
 from thalweg.store.sqlite.sql.scope import Column, Cte, E, Grouping, Item, Node, Scope
 from thalweg.store.sqlite.sql.types import common
 
@@ -342,7 +343,7 @@ class Selects(Calls):
                     order.append((e, self.sorted_by(e, body, scope)))
                     continue
             e = targets[place - 1].e
-            text = "" if not is_distinct and e.sql.endswith(".id") else f"c{place}"
+            text = "" if not is_distinct and is_never_null(e.sql) else f"c{place}"
             order.append((e, self.sorted_by(e, body, scope, text)))
         return order
 
