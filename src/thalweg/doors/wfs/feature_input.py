@@ -12,7 +12,7 @@ import numpy as np
 from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter
-from thalweg.domain.features import Features, Field, FieldKind, Layer, Value
+from thalweg.domain.features import GML_FIELDS, Features, Field, FieldKind, Layer, Value
 from thalweg.domain.filters import GEOMETRY
 from thalweg.domain.time import parse_instant
 from thalweg.doors.wfs.context import Context
@@ -21,6 +21,7 @@ from thalweg.doors.wfs.request import TypeName
 from thalweg.doors.wfs.resolve import property_of
 from thalweg.doors.wfs.versions import GML, GML32, V10, WFS1, WFS2, XSI
 from thalweg.encode.crs import CrsName
+from thalweg.encode.filters.references import parse_reference
 from thalweg.encode.gml_input import GEOMETRY_ELEMENTS, read_geometry
 from thalweg.encode.xml_elements import local_name, namespace
 from thalweg.services.filter_crs import to_store
@@ -129,6 +130,8 @@ def read_feature(
 
 
 def _property(part: etree._Element, name: str, layer: Layer, *, of_gml: bool) -> Field | str:
+    if of_gml and (standard := GML_FIELDS.get(f"gml:{name}")) is not None:
+        return standard
     try:
         found = property_of(f"gml:{name}" if of_gml else name, layer, name[:120])
     except InvalidParameter as error:
@@ -139,11 +142,14 @@ def _property(part: etree._Element, name: str, layer: Layer, *, of_gml: bool) ->
 
 
 def property_to_change(text: str, layer: Layer) -> Field | str:
-    """The property that an update names: a field, or GEOMETRY.
+    """The property that an update names: a field (one of GML_FIELDS whether the layer has it or not), or GEOMETRY.
 
     raises  InvalidValue for an unknown one, the id, and properties of GML that the layer does not keep
     """
     try:
+        standard = GML_FIELDS.get(parse_reference(text, {}, text[:120]).name)
+        if standard is not None:
+            return standard
         found = property_of(text, layer, text[:120])
     except InvalidParameter as error:
         raise InvalidValue(error.message, parameter=error.parameter) from None

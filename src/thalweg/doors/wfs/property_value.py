@@ -109,7 +109,9 @@ def _values(plan: Plan, prop: Field | str, context: Context, offset: int, limit:
     output = replace(output_of(plan, FeatureFormat.GML32, context, "2.0.0"), member="")
     layer = plan.layer
     name = prop.name if isinstance(prop, Field) else layer.geometry_field
-    opening, closing = f"<{context.prefix}:{name}>".encode(), f"</{context.prefix}:{name}>".encode()
+    if not (isinstance(prop, Field) and prop.of_gml):
+        name = f"{context.prefix}:{name}"
+    opening, closing = f"<{name}>".encode(), f"</{name}>".encode()
     batches = context.services.features.features(layer, plan.query(offset, limit))
     for batch in batches:
         if prop == FEATURE_ID:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from thalweg.domain.errors import InvalidParameter, MissingParameter
-from thalweg.domain.features import FeatureQuery, Field, Layer, SortKey
+from thalweg.domain.features import GML_FIELDS, FeatureQuery, Field, Layer, SortKey
 from thalweg.domain.filters import (
     BOUNDS,
     FEATURE_ID,
@@ -197,7 +197,8 @@ def property_of(text: str, layer: Layer, parameter: str) -> Field | str:
     if name in (FEATURE_ID, BOUNDS, GEOMETRY):
         return name
     prefix, _, local = name.rpartition(":")
-    field = layer.field(local)
+    # GML's own before those of the layer; where it keeps none, ``gml:name`` is its ``name`` to those who read.
+    field = (layer.field(name) if name in GML_FIELDS else None) or layer.field(local)
     if field is not None:
         return field
     if layer.has_geometry and local == layer.geometry_field:
