@@ -66,6 +66,12 @@ def cases(draw: st.DrawFn) -> tuple[Layer, Features]:
     kind = draw(st.sampled_from(list(GeometryKind)))
     field_kinds = draw(st.lists(st.sampled_from(list(FieldKind)), max_size=5))
     fields = tuple(Field(f"f{i}", field_kind, i) for i, field_kind in enumerate(field_kinds, 1))
+    # GML's own come where they came, in either order.
+    for name in draw(
+        st.sampled_from([(), ("gml:name",), ("gml:description", "gml:name"), ("gml:name", "gml:description")])
+    ):
+        at = draw(st.integers(0, len(fields)))
+        fields = (*fields[:at], Field(name, FieldKind.TEXT, len(fields) + 1), *fields[at:])
     layer = Layer(
         1, "", 1, "läyer", geometry_kind=kind, dimensions=dimensions, fields=fields, id_prefix="läyer",
         srid=draw(st.sampled_from([4326, 2056])),

@@ -567,8 +567,8 @@ class FeatureStore(Protocol):
 
     def put_layer(self, layer: Layer, *, replaces: int = 0, by: Actor | str = "") -> Future[Layer]:
         """Create (``id`` 0) or change. Fields are matched by number: appended, renamed, reordered and removed (their
-        values go), never of another kind. CRS, dimensions and geometry kind may change only while it has no features,
-        but for a geometry kind that takes all that the old one takes.
+        values go), never of another kind; those of GML stay, named or not. CRS, dimensions and geometry kind may change
+        only while it has no features, but for a geometry kind that takes all that the old one takes.
 
         replaces  number of a layer of the workspace that goes in the same transaction, so that this one can have its
                   name; what is granted on that one is granted on this one then. 0: none

@@ -2,8 +2,9 @@
 
 A fragment is a feature with its member element (GML) or with a comma behind it (GeoJSON), compact: no white space, no
 boundedBy, missing values left out in GML and ``null`` in GeoJSON. The properties that GML has for every feature stand
-before the others in GML and behind them in GeoJSON, where they are left out, too, if they are missing. In content of elements ``"`` is escaped, too, so that
-``srsName="…"`` and tags can be replaced in finished bytes: what looks like one is one.
+before the others in GML and behind them in GeoJSON, where they are left out, too, if they are missing. In content of
+elements ``"`` is escaped, too, so that ``srsName="…"`` and tags can be replaced in finished bytes: what looks like one
+is one.
 
 Fields are written column by column: all values of a field as one text, with the tags put in between by replacing the
 separators, which no stored text can hold (U+001E, U+001F).
