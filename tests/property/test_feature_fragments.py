@@ -68,7 +68,9 @@ def cases(draw: st.DrawFn) -> tuple[Layer, Features]:
     fields = tuple(Field(f"f{i}", field_kind, i) for i, field_kind in enumerate(field_kinds, 1))
     # GML's own come where they came, in either order.
     for name in draw(
-        st.sampled_from([(), ("gml:name",), ("gml:description", "gml:name"), ("gml:name", "gml:description")])
+        st.sampled_from(
+            [(), ("gml:name",), ("gml:name", "gml:description"), ("gml:codeSpace", "gml:identifier", "gml:name")]
+        )
     ):
         at = draw(st.integers(0, len(fields)))
         fields = (*fields[:at], Field(name, FieldKind.TEXT, len(fields) + 1), *fields[at:])

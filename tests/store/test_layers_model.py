@@ -87,6 +87,8 @@ VALUES = st.fixed_dictionaries(
         "founded": st.integers(-719_162, 2_932_896),
         "seen": st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999),
         "gml:name": st.sampled_from(["", "a & b", "</gml:name>", "N"]),
+        "gml:identifier": st.sampled_from(["a&b", "7"]),
+        "gml:codeSpace": st.sampled_from(["http://example.org/?a&b", 'srsName="x"', "gml:pos>"]),
         "gml:description": st.sampled_from(["<gml:pos>1 2</gml:pos>", "D"]),
     },
 )  # fmt: skip

@@ -165,7 +165,7 @@ def feature_text(
     # In GML's order; written where there is a value.
     of_gml = [
         (name, str(values[name]))
-        for name in ("gml:description", "gml:name")
+        for name in ("gml:description", "gml:identifier", "gml:codeSpace", "gml:name")
         if any(field.name == name for field in asked) and values.get(name) is not None
     ]
     fid = f"{layer.id_prefix}.{number_}"
@@ -189,7 +189,13 @@ def feature_text(
             f'"properties":{{{",".join(properties)}}}}},'
         )
     prefix = output.prefix
-    inside = "".join(f"<{name}>{xml(text)}</{name}>" for name, text in of_gml)
+    inside = ""
+    for name, text in of_gml:
+        if name == "gml:identifier" and output.format is FeatureFormat.GML32:
+            space = xml(dict(of_gml).get("gml:codeSpace", "")).replace("\n", "&#10;").replace("\t", "&#9;")
+            inside += f'<gml:identifier codeSpace="{space}">{xml(text)}</gml:identifier>'
+        elif name in ("gml:description", "gml:name"):
+            inside += f"<{name}>{xml(text)}</{name}>"
     if shape is not None:
         if output.format is FeatureFormat.GML2:
             text = gml2(shape, output.srs_name, output.swapped)

@@ -113,9 +113,15 @@ class Field:
 
 
 GML_DESCRIPTION: Final = "gml:description"
+GML_IDENTIFIER: Final = "gml:identifier"
+GML_CODE_SPACE: Final = "gml:codeSpace"
+"""The attribute ``codeSpace`` of the identifier, which stands and goes with it."""
 GML_NAME: Final = "gml:name"
-GML_FIELDS: Final = {name: Field(name, FieldKind.TEXT) for name in (GML_DESCRIPTION, GML_NAME)}
-"""Properties that every feature may have in GML (gml:AbstractFeatureType, OGC 07-036 clause 9.3), in its order.
+GML_FIELDS: Final = {
+    name: Field(name, FieldKind.TEXT) for name in (GML_DESCRIPTION, GML_IDENTIFIER, GML_CODE_SPACE, GML_NAME)
+}
+"""Properties that every feature may have in GML (gml:AbstractFeatureType, OGC 07-036 clauses 7.2.2.4 and 9.3), in its
+order; the identifier in GML 3.2 only. Of several names the first is kept.
 
 A layer gets such a field when an edit first gives it a value, so that layers without them are what they were. Forms in
 which a feature is written name it only where it has a value: fragments of the other features stay as they are. A field

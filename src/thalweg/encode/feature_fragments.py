@@ -21,7 +21,9 @@ import numpy as np
 import orjson
 
 from thalweg.domain.features import (
+    GML_CODE_SPACE,
     GML_FIELDS,
+    GML_IDENTIFIER,
     EncodedFeatures,
     Features,
     Field,
@@ -91,13 +93,13 @@ class _Shared:
     ids      of the features, ``roads.17``
     columns  by whether it is JSON, and the field's name
     rows     all fields of each feature in GML, by the prefix
-    heads    what GML has for every feature, see ``_heads``
+    heads    what GML has for every feature, see ``_heads``, by whether it is GML 3.2
     """
 
     ids: list[bytes] | None = None
     columns: dict[tuple[bool, str], list[bytes]] = field(default_factory=dict)
     rows: dict[str, list[bytes]] = field(default_factory=dict)
-    heads: list[bytes] | None = None
+    heads: dict[bool, list[bytes]] = field(default_factory=dict)
 
 
 def _texts(
@@ -143,22 +145,36 @@ def _texts(
             shared.rows[output.prefix] = rows
     heads: list[bytes] | None = None
     if standard:
-        heads = shared.heads if output.fields is None else None
+        newest = output.format is FeatureFormat.GML32
+        heads = shared.heads.get(newest) if output.fields is None else None
         if heads is None:
-            heads = _heads(features, standard)
+            heads = _heads(features, standard, identifier=newest)
             if output.fields is None:
-                shared.heads = heads
+                shared.heads[newest] = heads
     return _gml(layer, output, geometries, shared.ids, rows, heads)
 
 
-def _heads(features: Features, names: set[str]) -> list[bytes]:
-    """Of each feature the properties that GML has for all (OGC 07-036 clause 9.4.1: description before name)."""
+def _heads(features: Features, names: set[str], *, identifier: bool) -> list[bytes]:
+    """Of each feature the properties that GML has for all, in the order of OGC 07-036 annex C (gmlBase.xsd)."""
     parts: list[list[bytes]] = []
     for name, item in GML_FIELDS.items():
         values = features.columns.get(name) if name in names else None
-        if values is not None:
+        if values is None or name == GML_CODE_SPACE:
+            continue
+        if name != GML_IDENTIFIER:
             parts.append(_tagged(item, values, name))
+        elif identifier:
+            spaces = features.columns.get(GML_CODE_SPACE) or [None] * len(features)
+            parts.append(list(map(_identifier, values, spaces)))
     return list(map(b"".join, zip(*parts, strict=True))) if parts else [b""] * len(features)
+
+
+def _identifier(value: Value, space: Value) -> bytes:
+    """A code space has to be said; an empty one says that it is not known."""
+    if value is None:
+        return b""
+    said = attribute(str(space or "")).encode()
+    return b'<gml:identifier codeSpace="' + said + b'">' + _escaped(str(value)) + b"</gml:identifier>"
 
 
 def _extra(features: Features, names: set[str], *, empty: bool) -> list[bytes] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from thalweg.domain.errors import InvalidParameter, MissingParameter
-from thalweg.domain.features import GML_FIELDS, FeatureQuery, Field, Layer, SortKey
+from thalweg.domain.features import GML_CODE_SPACE, GML_FIELDS, GML_IDENTIFIER, FeatureQuery, Field, Layer, SortKey
 from thalweg.domain.filters import (
     BOUNDS,
     FEATURE_ID,
@@ -230,6 +230,8 @@ def projection(names: Sequence[str] | None, layer: Layer) -> tuple[tuple[str, ..
         found = property_of(text, layer, "propertyName")
         if isinstance(found, Field):
             wanted.add(found.name)
+            if found.name == GML_IDENTIFIER:
+                wanted.add(GML_CODE_SPACE)
         elif found == GEOMETRY:
             geometry = True
     fields = tuple(field.name for field in layer.fields if field.name in wanted)
