@@ -174,7 +174,9 @@ def test_stored_text_with_other_positions_equals_plain(case: tuple[Layer, Featur
     )
     form = base_form(layer, output)
     if form is None:
-        assert not layer.has_geometry
+        # GML 3.1 has no identifier, which the stored text may hold.
+        other = output.format is FeatureFormat.GML31 and layer.field("gml:identifier") is not None
+        assert other or not layer.has_geometry
         return
     stored = stored_outputs(layer, "tw")[form]
     # What the plan of the output does afterwards: names and members.
