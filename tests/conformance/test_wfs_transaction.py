@@ -218,7 +218,7 @@ def test_update_by_condition_and_of_all(wfs: Wfs) -> None:
 
 @pytest.mark.parametrize(
     ("reference", "value"),
-    [("colour", "red"), ("@gml:id", "towns.9"), ("gml:boundedBy", "x"), ("gml:description", "x"), ("population", "x"),
+    [("colour", "red"), ("@gml:id", "towns.9"), ("gml:boundedBy", "x"), ("gml:codeSpace", "x"), ("population", "x"),
      ("place", "text"), ("name", "<b/>"), ("a/b/c", "x"), ("", "x")],
 )  # fmt: skip
 def test_what_cannot_be_updated_is_refused(wfs: Wfs, reference: str, value: str) -> None:

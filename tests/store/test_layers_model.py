@@ -86,6 +86,10 @@ VALUES = st.fixed_dictionaries(
         "capital": st.booleans(),
         "founded": st.integers(-719_162, 2_932_896),
         "seen": st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999),
+        "gml:name": st.sampled_from(["", "a & b", "</gml:name>", "N"]),
+        "gml:identifier": st.sampled_from(["a&b", "7"]),
+        "gml:codeSpace": st.sampled_from(["http://example.org/?a&b", 'srsName="x"', "gml:pos>"]),
+        "gml:description": st.sampled_from(["<gml:pos>1 2</gml:pos>", "D"]),
     },
 )  # fmt: skip
 NUMBER = st.integers(-3, 12).filter(bool)
@@ -111,6 +115,8 @@ class LayerModel(RuleBasedStateMachine):
     # ------------------------------------------------------------ steps
 
     def put(self, number: int, geometry: bytes | None, values: Values) -> None:
+        # The layer gets fields of GML with their first values.
+        self.layer = self.store.layers(self.layer.workspace_id)[self.layer.name]
         self.rows[number] = (geometry, values)
         self.versions[number] = self.versions.get(number, 0) + 1
         self.next = max(self.next, number + 1)
@@ -134,6 +140,9 @@ class LayerModel(RuleBasedStateMachine):
         taken = {number for number, _, _ in rows} & self.rows.keys()
         try:
             if bulk:
+                # Loads bring fields that the layer has.
+                known = {field.name for field in self.layer.fields}
+                rows = [(n, shape, {k: v for k, v in values.items() if k in known}) for n, shape, values in rows]
                 FeatureService(self.store).load(self.layer, [batch(rows)], ME, on_conflict=on_conflict)
             else:
                 edit(self.store, Insert(self.layer.id, batch(rows), on_conflict))

@@ -160,7 +160,14 @@ def feature_text(
 ) -> str:  # fmt: skip
     """One feature as ``encode`` writes it; geometry and values as they come from a store."""
     shape = None if wkb is None or not output.geometry else promoted(layer, shapely.from_wkb(wkb))
-    fields = [field for field in layer.fields if output.fields is None or field.name in output.fields]
+    asked = [field for field in layer.fields if output.fields is None or field.name in output.fields]
+    fields = [field for field in asked if not field.name.startswith("gml:")]
+    # In GML's order; written where there is a value.
+    of_gml = [
+        (name, str(values[name]))
+        for name in ("gml:description", "gml:identifier", "gml:codeSpace", "gml:name")
+        if any(field.name == name for field in asked) and values.get(name) is not None
+    ]
     fid = f"{layer.id_prefix}.{number_}"
     if output.format is FeatureFormat.GEOJSON:
         properties = []
@@ -173,6 +180,7 @@ def feature_text(
             else:
                 text = text_of(field.kind, value)
             properties.append(f"{json.dumps(field.name, ensure_ascii=False)}:{text}")
+        properties += [f'"{name}":{json.dumps(text, ensure_ascii=False)}' for name, text in of_gml]
         geometry = "null" if shape is None else geojson(shape, output.swapped)
         name = f',"geometry_name":{json.dumps(layer.geometry_field, ensure_ascii=False)}'
         name = name if layer.has_geometry and output.geometry else ""
@@ -182,6 +190,12 @@ def feature_text(
         )
     prefix = output.prefix
     inside = ""
+    for name, text in of_gml:
+        if name == "gml:identifier" and output.format is FeatureFormat.GML32:
+            space = xml(dict(of_gml).get("gml:codeSpace", "")).replace("\n", "&#10;").replace("\t", "&#9;")
+            inside += f'<gml:identifier codeSpace="{space}">{xml(text)}</gml:identifier>'
+        elif name in ("gml:description", "gml:name"):
+            inside += f"<{name}>{xml(text)}</{name}>"
     if shape is not None:
         if output.format is FeatureFormat.GML2:
             text = gml2(shape, output.srs_name, output.swapped)

@@ -92,7 +92,8 @@ _SINGLE: Final = {
 class Field:
     """An attribute.
 
-    name    an XML name without colon (NCName), unique in the layer whatever the case, and not the geometry field's
+    name    an XML name without colon (NCName), unique in the layer whatever the case, and not the geometry field's;
+            or one of GML_FIELDS
     number  names the field inside for ever, from 1 on; 0: not yet given. A renamed field keeps it
     length  longest text, characters; 0: MAX_VALUE_LENGTH. For documents and checks
     required  None is refused
@@ -104,6 +105,27 @@ class Field:
     title: str = ""
     length: int = 0
     required: bool = False
+
+    @property
+    def of_gml(self) -> bool:
+        """Whether it is GML's and not the layer's own; see GML_FIELDS."""
+        return self.name in GML_FIELDS
+
+
+GML_DESCRIPTION: Final = "gml:description"
+GML_IDENTIFIER: Final = "gml:identifier"
+GML_CODE_SPACE: Final = "gml:codeSpace"
+"""The attribute ``codeSpace`` of the identifier, which stands and goes with it."""
+GML_NAME: Final = "gml:name"
+GML_FIELDS: Final = {
+    name: Field(name, FieldKind.TEXT) for name in (GML_DESCRIPTION, GML_IDENTIFIER, GML_CODE_SPACE, GML_NAME)
+}
+"""Properties that every feature may have in GML (gml:AbstractFeatureType, OGC 07-036 clauses 7.2.2.4 and 9.3), in its
+order; the identifier in GML 3.2 only. Of several names the first is kept.
+
+A layer gets such a field when an edit first gives it a value, so that layers without them are what they were. Forms in
+which a feature is written name it only where it has a value: fragments of the other features stay as they are. A field
+of the layer's own that is called ``name`` is another property."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +174,11 @@ class Layer:
     @property
     def has_geometry(self) -> bool:
         return self.geometry_kind is not GeometryKind.NONE
+
+    @property
+    def own_fields(self) -> tuple[Field, ...]:
+        """The fields without those of GML."""
+        return tuple(item for item in self.fields if not item.of_gml)
 
     def feature_id(self, number: int) -> str:
         """The id outside."""
@@ -546,8 +573,8 @@ class FeatureStore(Protocol):
 
     def put_layer(self, layer: Layer, *, replaces: int = 0, by: Actor | str = "") -> Future[Layer]:
         """Create (``id`` 0) or change. Fields are matched by number: appended, renamed, reordered and removed (their
-        values go), never of another kind. CRS, dimensions and geometry kind may change only while it has no features,
-        but for a geometry kind that takes all that the old one takes.
+        values go), never of another kind; those of GML stay, named or not. CRS, dimensions and geometry kind may change
+        only while it has no features, but for a geometry kind that takes all that the old one takes.
 
         replaces  number of a layer of the workspace that goes in the same transaction, so that this one can have its
                   name; what is granted on that one is granted on this one then. 0: none
@@ -626,6 +653,7 @@ class FeatureStore(Protocol):
         by: Actor | str = "",
     ) -> Future[list[EditReceipt]]:
         """Do all edits in the order given, or none; over all layers they name. Each sees what those before it did.
+        A layer that lacks one of GML_FIELDS gets it by the first edit that gives it a value.
         The audit log gets a line per layer, with how many features were inserted, changed and deleted.
 
         lock_id  the lock that the caller holds; with ``release`` it is given up by success as a whole, else only the

@@ -14,7 +14,7 @@ from datetime import date
 from typing import Final, Protocol
 
 from thalweg.domain.errors import InvalidParameter
-from thalweg.domain.features import FieldKind, Layer
+from thalweg.domain.features import GML_FIELDS, FieldKind, Layer
 from thalweg.domain.filter_functions import MAX_ARGUMENTS, as_text, days_of, function_named
 from thalweg.domain.filters import (
     AXIS_UNITS,
@@ -59,7 +59,6 @@ _REAL: Final = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _TRUE: Final = frozenset({"true", "1", "t", "yes"})
 _FALSE: Final = frozenset({"false", "0", "f", "no"})
-_GML_PROPERTIES: Final = {"gml:name": "name", "gml:description": "description"}
 _MIRRORED: Final = {
     SpatialOperator.WITHIN: SpatialOperator.CONTAINS,
     SpatialOperator.CONTAINS: SpatialOperator.WITHIN,
@@ -467,13 +466,15 @@ class _Binder:
             if not layer.has_geometry:
                 return _MISSING, Kind.GEOMETRY
             return Property(layer.geometry_field, source), Kind.GEOMETRY
+        if node.name in GML_FIELDS and layer.field(node.name) is not None:
+            return Property(node.name, source), Kind.TEXT
         name = local_name(node.name)
         if layer.has_geometry and name == layer.geometry_field:
             return Property(name, source), Kind.GEOMETRY
         field = layer.field(name) or (layer.field(node.name) if name != node.name else None)
         if field is not None:
             return Property(field.name, source), kind_of(field.kind)
-        if node.name in _GML_PROPERTIES:
+        if node.name in GML_FIELDS:
             return _MISSING, Kind.TEXT
         if name == "id":
             return Property(FEATURE_ID, source), Kind.TEXT

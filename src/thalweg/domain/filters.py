@@ -112,8 +112,8 @@ class Property:
     """A property of a feature.
 
     name    a field's name, FEATURE_ID, GEOMETRY or BOUNDS. Before binding, a name may carry a prefix (``osm:name``),
-            which binding takes off; ``gml:name`` and ``gml:description`` are those of GML: a field ``name`` or
-            ``description`` where the layer has it, else always missing
+            which binding takes off; ``gml:name`` and ``gml:description`` are those of GML (``features.GML_FIELDS``),
+            and where the layer keeps none, its own field ``name`` or ``description``, else always missing
     source  the type or alias that stands before it (joins, ``ns:type/ns:property``); None: the only one there is
     """
 

@@ -1,8 +1,10 @@
 """Features as GML and GeoJSON, whole batches at a time: the bytes that are stored, and those written per request.
 
 A fragment is a feature with its member element (GML) or with a comma behind it (GeoJSON), compact: no white space, no
-boundedBy, missing values left out in GML and ``null`` in GeoJSON. In content of elements ``"`` is escaped, too, so that
-``srsName="…"`` and tags can be replaced in finished bytes: what looks like one is one.
+boundedBy, missing values left out in GML and ``null`` in GeoJSON. The properties that GML has for every feature stand
+before the others in GML and behind them in GeoJSON, where they are left out, too, if they are missing. In content of
+elements ``"`` is escaped, too, so that ``srsName="…"`` and tags can be replaced in finished bytes: what looks like one
+is one.
 
 Fields are written column by column: all values of a field as one text, with the tags put in between by replacing the
 separators, which no stored text can hold (U+001E, U+001F).
@@ -18,7 +20,18 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from thalweg.domain.features import EncodedFeatures, Features, Field, FieldKind, FragmentForm, Layer, Value
+from thalweg.domain.features import (
+    GML_CODE_SPACE,
+    GML_FIELDS,
+    GML_IDENTIFIER,
+    EncodedFeatures,
+    Features,
+    Field,
+    FieldKind,
+    FragmentForm,
+    Layer,
+    Value,
+)
 from thalweg.encode.feature_geometry import GeometryBatch
 from thalweg.encode.feature_output import FeatureFormat, Output
 from thalweg.encode.xmltext import attribute
@@ -80,11 +93,13 @@ class _Shared:
     ids      of the features, ``roads.17``
     columns  by whether it is JSON, and the field's name
     rows     all fields of each feature in GML, by the prefix
+    heads    what GML has for every feature, see ``_heads``, by whether it is GML 3.2
     """
 
     ids: list[bytes] | None = None
     columns: dict[tuple[bool, str], list[bytes]] = field(default_factory=dict)
     rows: dict[str, list[bytes]] = field(default_factory=dict)
+    heads: dict[bool, list[bytes]] = field(default_factory=dict)
 
 
 def _texts(
@@ -97,7 +112,14 @@ def _texts(
     if not len(features):
         return []
     shared = shared or _Shared()
-    fields = [field for field in layer.fields if output.fields is None or field.name in output.fields]
+    fields: list[Field] = []
+    standard: set[str] = set()
+    for item in layer.fields:
+        if output.fields is None or item.name in output.fields:
+            if item.of_gml:
+                standard.add(item.name)
+            else:
+                fields.append(item)
     if shared.ids is None:
         prefix = layer.id_prefix.encode() + b"."
         shared.ids = [prefix + text for text in str(features.ids.tolist())[1:-1].encode().split(b", ")]
@@ -114,35 +136,87 @@ def _texts(
                 )
             columns.append(column)
     if json:
-        return _geojson(layer, output, geometries, shared.ids, columns)
+        more = _extra(features, standard, empty=not columns) if standard else None
+        return _geojson(layer, output, geometries, shared.ids, columns, more)
     rows = shared.rows.get(output.prefix) if output.fields is None else None
     if rows is None:
         rows = list(map(b"".join, zip(*columns, strict=True))) if columns else [b""] * len(features)
         if output.fields is None:
             shared.rows[output.prefix] = rows
-    return _gml(layer, output, geometries, shared.ids, rows)
+    heads: list[bytes] | None = None
+    if standard:
+        newest = output.format is FeatureFormat.GML32
+        heads = shared.heads.get(newest) if output.fields is None else None
+        if heads is None:
+            heads = _heads(features, standard, identifier=newest)
+            if output.fields is None:
+                shared.heads[newest] = heads
+    return _gml(layer, output, geometries, shared.ids, rows, heads)
+
+
+def _heads(features: Features, names: set[str], *, identifier: bool) -> list[bytes]:
+    """Of each feature the properties that GML has for all, in the order of OGC 07-036 annex C (gmlBase.xsd)."""
+    parts: list[list[bytes]] = []
+    for name, item in GML_FIELDS.items():
+        values = features.columns.get(name) if name in names else None
+        if values is None or name == GML_CODE_SPACE:
+            continue
+        if name != GML_IDENTIFIER:
+            parts.append(_tagged(item, values, name))
+        elif identifier:
+            spaces = features.columns.get(GML_CODE_SPACE) or [None] * len(features)
+            parts.append(list(map(_identifier, values, spaces)))
+    return list(map(b"".join, zip(*parts, strict=True))) if parts else [b""] * len(features)
+
+
+def _identifier(value: Value, space: Value) -> bytes:
+    """A code space has to be said; an empty one says that it is not known."""
+    if value is None:
+        return b""
+    said = attribute(str(space or "")).encode()
+    return b'<gml:identifier codeSpace="' + said + b'">' + _escaped(str(value)) + b"</gml:identifier>"
+
+
+def _extra(features: Features, names: set[str], *, empty: bool) -> list[bytes] | None:
+    """The same as members of a JSON object, with a comma before each but the first of an object that is else empty."""
+    found = [(name, features.columns[name]) for name in GML_FIELDS if name in names and name in features.columns]
+    texts: list[bytes] = []
+    for row in range(len(features)):
+        text = b"".join(
+            b"," + orjson.dumps(name) + b":" + orjson.dumps(values[row])
+            for name, values in found
+            if values[row] is not None
+        )
+        texts.append(text[1:] if empty else text)
+    return texts if any(texts) else None
 
 
 def _gml(
-    layer: Layer, output: Output, geometries: GeometryBatch | None, ids: list[bytes], rows: list[bytes]
+    layer: Layer,
+    output: Output,
+    geometries: GeometryBatch | None,
+    ids: list[bytes],
+    rows: list[bytes],
+    heads: list[bytes] | None,
 ) -> list[bytes]:
-    """rows  the fields of each feature"""
+    """rows  the layer's fields of each feature; heads: what GML has for all, before the geometry"""
     name = f"{output.prefix}:{layer.name}".encode()
     member = output.member.encode()
     before = (b"<" + member + b">" if member else b"") + b"<" + name
     after = b"</" + name + b">" + (b"</" + member + b">" if member else b"")
     before += b' fid="' if output.format is FeatureFormat.GML2 else b' gml:id="'
     join = b"".join
+    starts, opened = ids, b'">'
+    if heads is not None:
+        starts, opened = [feature_id + b'">' + head for feature_id, head in zip(ids, heads, strict=True)], b""
     if geometries is None:
-        return [join((before, feature_id, b'">', row, after)) for feature_id, row in zip(ids, rows, strict=True)]
+        return [join((before, start, opened, row, after)) for start, row in zip(starts, rows, strict=True)]
     tag = output.prefix.encode() + b":" + layer.geometry_field.encode()
-    opening, closing = b'"><' + tag + b">", b"</" + tag + b">"
+    opening, closing = opened + b"<" + tag + b">", b"</" + tag + b">"
     texts = _gml_geometries(layer, output, geometries, ids)
     return [
-        join((before, feature_id, opening, text, closing, row, after))
-        if text
-        else join((before, feature_id, b'">', row, after))
-        for feature_id, text, row in zip(ids, texts, rows, strict=True)
+        join((before, start, opening, text, closing, row, after)) if text else join((before, start, opened, row, after))
+        for start, text, row in zip(starts, texts, rows, strict=True)
     ]
 
 
@@ -158,8 +232,14 @@ def _gml_geometries(layer: Layer, output: Output, geometries: GeometryBatch, ids
 
 
 def _geojson(
-    layer: Layer, output: Output, geometries: GeometryBatch | None, ids: list[bytes], columns: list[list[bytes]]
+    layer: Layer,
+    output: Output,
+    geometries: GeometryBatch | None,
+    ids: list[bytes],
+    columns: list[list[bytes]],
+    more: list[bytes] | None,
 ) -> list[bytes]:
+    """more  what stands behind the columns"""
     n = len(ids)
     heads = repeat(b'{"type":"Feature","id":"', n)
     plain = layer.id_prefix.encode()
@@ -175,6 +255,8 @@ def _geojson(
         if number:
             parts.append(repeat(b",", n))
         parts.append(column)
+    if more is not None:
+        parts.append(more)
     parts.append(repeat(b"}},", n))
     join = b"".join
     return [join(row) for row in zip(*parts, strict=True)]
@@ -189,7 +271,11 @@ def _column(field: Field, values: Sequence[Value], prefix: str | None) -> list[b
 
 
 def _xml_column(field: Field, values: Sequence[Value], prefix: str) -> list[bytes]:
-    tag = f"{prefix}:{field.name}".encode()
+    return _tagged(field, values, f"{prefix}:{field.name}")
+
+
+def _tagged(field: Field, values: Sequence[Value], name: str) -> list[bytes]:
+    tag = name.encode()
     opening, closing = b"<" + tag + b">", b"</" + tag + b">"
     text = _plain_texts(field.kind, values, _escaped)
     text = opening + text.replace(b"\x1f", closing + b"\x1f" + opening) + closing

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from thalweg.domain.errors import DamagedData
-from thalweg.domain.features import FragmentForm, GeometryKind, Layer
+from thalweg.domain.features import GML_IDENTIFIER, FragmentForm, GeometryKind, Layer
 from thalweg.encode.feature_geometry import number_texts
 from thalweg.encode.feature_output import FeatureFormat, Output
 
@@ -44,6 +44,8 @@ def base_form(layer: Layer, output: Output) -> FragmentForm | None:
     if output.format is FeatureFormat.GEOJSON:
         # The name of the member is what the text is cut at.
         return FragmentForm.GEOJSON if layer.field("geometry") is None else None
+    if output.format is FeatureFormat.GML31 and layer.field(GML_IDENTIFIER) is not None:
+        return None
     return FragmentForm.GML2 if output.format is FeatureFormat.GML2 else FragmentForm.GML3
 
 

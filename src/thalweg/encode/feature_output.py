@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from thalweg.domain.features import FragmentForm, Layer
+from thalweg.domain.features import GML_IDENTIFIER, FragmentForm, Layer
 from thalweg.domain.geometry import WGS84
 from thalweg.encode.crs import Gml, northing_first, written_name
 from thalweg.encode.xmltext import ncname
@@ -103,6 +103,9 @@ def stored_form(layer: Layer, output: Output) -> FragmentForm | None:
         return None
     if output.format is FeatureFormat.GML2:
         return None if output.swapped else FragmentForm.GML2
+    if output.format is FeatureFormat.GML31 and layer.field(GML_IDENTIFIER) is not None:
+        # GML 3.1 has no identifier, which the stored form may hold.
+        return None
     if output.swapped == northing_first(layer.srid):
         return FragmentForm.GML3
     return None if output.swapped else FragmentForm.GML3_XY

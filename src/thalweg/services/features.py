@@ -119,7 +119,7 @@ def stamp_of(layer: Layer, prefix: str) -> int:
     """A number that differs whenever the stored bytes of a feature would."""
     shape = (
         FORMAT_VERSION, prefix, layer.name, layer.id_prefix, layer.srid, layer.has_geometry and layer.geometry_field,
-        layer.geometry_kind.value, layer.dimensions, [(field.name, field.kind.value) for field in layer.fields],
+        layer.geometry_kind.value, layer.dimensions, [(field.name, field.kind.value) for field in layer.own_fields],
     )  # fmt: skip
     # 62 bits, and never 0, which stands for none.
     return int.from_bytes(hashlib.sha256(repr(shape).encode()).digest()[:8], "little") >> 2 | 1

@@ -116,7 +116,8 @@ def _elements(layer: Layer, gml: Gml) -> list[str]:
             f'<xsd:element name="{layer.geometry_field}" type="{geometry_type(layer.geometry_kind, gml)}" '
             'minOccurs="0" maxOccurs="1" nillable="true"/>\n'
         )
-    found += [_element(field) for field in layer.fields]
+    # Those of GML are inherited.
+    found += [_element(field) for field in layer.own_fields]
     return found
 
 
@@ -156,7 +157,7 @@ def _properties(layer: Layer) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if layer.has_geometry:
         found.append(_property(layer.geometry_field, f"gml:{layer.geometry_kind.value}", layer.geometry_kind.value))
-    for field in layer.fields:
+    for field in layer.own_fields:
         simple = _SIMPLE[field.kind]
         found.append(_property(field.name, f"xsd:{simple}", simple, required=field.required))
     return found

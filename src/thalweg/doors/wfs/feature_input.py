@@ -12,7 +12,17 @@ import numpy as np
 from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter
-from thalweg.domain.features import Features, Field, FieldKind, Layer, Value
+from thalweg.domain.features import (
+    GML_CODE_SPACE,
+    GML_FIELDS,
+    GML_IDENTIFIER,
+    GML_NAME,
+    Features,
+    Field,
+    FieldKind,
+    Layer,
+    Value,
+)
 from thalweg.domain.filters import GEOMETRY
 from thalweg.domain.time import parse_instant
 from thalweg.doors.wfs.context import Context
@@ -21,6 +31,7 @@ from thalweg.doors.wfs.request import TypeName
 from thalweg.doors.wfs.resolve import property_of
 from thalweg.doors.wfs.versions import GML, GML32, V10, WFS1, WFS2, XSI
 from thalweg.encode.crs import CrsName
+from thalweg.encode.filters.references import parse_reference
 from thalweg.encode.gml_input import GEOMETRY_ELEMENTS, read_geometry
 from thalweg.encode.xml_elements import local_name, namespace
 from thalweg.services.filter_crs import to_store
@@ -35,7 +46,7 @@ _INTEGER: Final = re.compile(r"[+-]?\d{1,19}(?:\.0*)?", re.ASCII)
 _REAL: Final = re.compile(r"[+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _OF_GML: Final = frozenset((GML, GML32))
-_LEFT: Final = frozenset(("boundedBy", "identifier", "metaDataProperty", "descriptionReference", "location"))
+_LEFT: Final = frozenset(("boundedBy", "metaDataProperty", "descriptionReference", "location"))
 """Properties that every feature may have in GML and that are not kept."""
 
 
@@ -118,17 +129,24 @@ def read_feature(
         if found == "":
             continue
         key = found.name if isinstance(found, Field) else GEOMETRY
+        if key == GML_NAME and key in seen:
+            # There may be several; one is kept.
+            continue
         if key in seen:
             raise InvalidValue(f"The property '{name[:120]}' is given twice.", parameter=name[:120])
         seen.add(key)
         if isinstance(found, Field):
             values[found.name] = value_of(part, found)
+            if key == GML_IDENTIFIER and values[key] is not None:
+                values[GML_CODE_SPACE] = part.get("codeSpace")
         else:
             geometry = geometry_of(part, layer, srs_name, version)
     return geometry, values
 
 
 def _property(part: etree._Element, name: str, layer: Layer, *, of_gml: bool) -> Field | str:
+    if of_gml and (standard := _of_gml(f"gml:{name}")) is not None:
+        return standard
     try:
         found = property_of(f"gml:{name}" if of_gml else name, layer, name[:120])
     except InvalidParameter as error:
@@ -138,12 +156,20 @@ def _property(part: etree._Element, name: str, layer: Layer, *, of_gml: bool) ->
     return found
 
 
+def _of_gml(name: str) -> Field | None:
+    """The property of that name that every feature may have; an attribute is none."""
+    return None if name == GML_CODE_SPACE else GML_FIELDS.get(name)
+
+
 def property_to_change(text: str, layer: Layer) -> Field | str:
-    """The property that an update names: a field, or GEOMETRY.
+    """The property that an update names: a field (one of GML_FIELDS whether the layer has it or not), or GEOMETRY.
 
     raises  InvalidValue for an unknown one, the id, and properties of GML that the layer does not keep
     """
     try:
+        standard = _of_gml(parse_reference(text, {}, text[:120]).name)
+        if standard is not None:
+            return standard
         found = property_of(text, layer, text[:120])
     except InvalidParameter as error:
         raise InvalidValue(error.message, parameter=error.parameter) from None

@@ -10,6 +10,8 @@ from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter, MissingParameter
 from thalweg.doors.wfs.request import TypeName
+from thalweg.doors.wfs.versions import GML, GML32
+from thalweg.encode.xml_elements import required_text
 
 MAX_NAMES: Final = 10_000
 """Most items of one list."""
@@ -39,6 +41,19 @@ def bindings(text: str) -> dict[str, str]:
             prefix, uri = "", content
         found[prefix.strip()] = uri.strip()
     return found
+
+
+def reference_in(element: etree._Element, parameter: str) -> str:
+    """The property that an element names, with the prefix ``gml`` for GML's own, however the document binds it.
+
+    raises  InvalidParameter without a text
+    """
+    text = required_text(element, parameter)
+    before, slash, step = text.rpartition("/")
+    prefix, colon, local = step.partition(":")
+    if colon and prefix != "gml" and namespaces_of(element).get(prefix) in (GML, GML32):
+        return f"{before}{slash}gml:{local}"
+    return text
 
 
 def type_name(text: str, namespaces: Mapping[str | None, str]) -> TypeName:

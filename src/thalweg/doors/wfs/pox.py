@@ -25,7 +25,7 @@ from thalweg.doors.wfs.kvp import (
     single,
     whole_number,
 )
-from thalweg.doors.wfs.names import MAX_NAMES, MAX_QUERIES, namespaces_of, type_name
+from thalweg.doors.wfs.names import MAX_NAMES, MAX_QUERIES, namespaces_of, reference_in, type_name
 from thalweg.doors.wfs.request import (
     AnyQuery,
     CreateStoredQuery,
@@ -106,7 +106,7 @@ def query(element: etree._Element, version: str) -> AnyQuery:
     for part in element:
         kind = local_name(part)
         if kind in ("PropertyName", "XlinkPropertyName"):
-            names.append(required_text(part, "propertyName"))
+            names.append(reference_in(part, "propertyName"))
         elif kind == "Filter":
             if condition is not None:
                 raise InvalidRequest("A query has one filter.", parameter="Filter")
@@ -170,7 +170,7 @@ def _sort_by(element: etree._Element) -> tuple[SortBy, ...]:
         text = "ASC" if order is None else text_of(order).upper()
         if text not in ("ASC", "DESC"):
             raise InvalidParameter("sortBy", f"SortOrder is ASC or DESC, not '{text[:40]}'.")
-        found.append(SortBy(required_text(name, "sortBy"), text == "DESC"))
+        found.append(SortBy(reference_in(name, "sortBy"), text == "DESC"))
     return tuple(found)
 
 

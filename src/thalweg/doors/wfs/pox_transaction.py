@@ -8,12 +8,12 @@ from typing import Final
 from lxml import etree
 
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, MissingParameter
-from thalweg.doors.wfs.names import namespaces_of, type_name
+from thalweg.doors.wfs.names import namespaces_of, reference_in, type_name
 from thalweg.doors.wfs.pox import srs_name
 from thalweg.doors.wfs.request import Change, Delete, FilterXml, Insert, Native, Replace, Transaction, TypeName, Update
 from thalweg.doors.wfs.versions import V20
 from thalweg.encode.crs import CrsName
-from thalweg.encode.xml_elements import child, children, local_name, required_text, text_of
+from thalweg.encode.xml_elements import child, children, local_name, text_of
 
 MAX_CHANGES: Final = 100_000
 """Most actions of one transaction."""
@@ -68,7 +68,7 @@ def _update(element: etree._Element, common: CrsName | None, version: str) -> Up
         if action not in ("replace", "remove", "insertBefore", "insertAfter"):
             raise InvalidParameter("action", f"'{action[:40]}' is no action of an update.")
         value = None if action == "remove" else child(part, "Value")
-        changes.append((required_text(name, "ValueReference"), value))
+        changes.append((reference_in(name, "ValueReference"), value))
     if not changes:
         raise MissingParameter("Property", "An Update has no Property.")
     return Update(_handle(element), _type_of(element), tuple(changes), _filter(element), srs_name(element) or common)

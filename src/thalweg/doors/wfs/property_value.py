@@ -109,14 +109,21 @@ def _values(plan: Plan, prop: Field | str, context: Context, offset: int, limit:
     output = replace(output_of(plan, FeatureFormat.GML32, context, "2.0.0"), member="")
     layer = plan.layer
     name = prop.name if isinstance(prop, Field) else layer.geometry_field
-    opening, closing = f"<{context.prefix}:{name}>".encode(), f"</{context.prefix}:{name}>".encode()
+    standard = isinstance(prop, Field) and prop.of_gml
+    if not standard:
+        name = f"{context.prefix}:{name}"
+    opening, closing = (f"<{name}" if standard else f"<{name}>").encode(), f"</{name}>".encode()
     batches = context.services.features.features(layer, plan.query(offset, limit))
     for batch in batches:
         if prop == FEATURE_ID:
             yield from (layer.feature_id(number).encode() for number in batch.ids.tolist())
             continue
         for text in _texts(plan, batch, output, context):
-            yield text[text.index(opening) + len(opening) : text.rindex(closing)]
+            if standard:
+                # It comes before all others, and the identifier has an attribute.
+                yield text[text.index(b">", text.index(opening)) + 1 : text.index(closing)]
+            else:
+                yield text[text.index(opening) + len(opening) : text.rindex(closing)]
 
 
 def _texts(plan: Plan, batch: Features, output: Output, context: Context) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from thalweg.domain.errors import InvalidParameter, MissingParameter
-from thalweg.domain.features import FeatureQuery, Field, Layer, SortKey
+from thalweg.domain.features import GML_CODE_SPACE, GML_FIELDS, GML_IDENTIFIER, FeatureQuery, Field, Layer, SortKey
 from thalweg.domain.filters import (
     BOUNDS,
     FEATURE_ID,
@@ -197,7 +197,8 @@ def property_of(text: str, layer: Layer, parameter: str) -> Field | str:
     if name in (FEATURE_ID, BOUNDS, GEOMETRY):
         return name
     prefix, _, local = name.rpartition(":")
-    field = layer.field(local)
+    # GML's own before those of the layer; where it keeps none, ``gml:name`` is its ``name`` to those who read.
+    field = (layer.field(name) if name in GML_FIELDS else None) or layer.field(local)
     if field is not None:
         return field
     if layer.has_geometry and local == layer.geometry_field:
@@ -229,6 +230,8 @@ def projection(names: Sequence[str] | None, layer: Layer) -> tuple[tuple[str, ..
         found = property_of(text, layer, "propertyName")
         if isinstance(found, Field):
             wanted.add(found.name)
+            if found.name == GML_IDENTIFIER:
+                wanted.add(GML_CODE_SPACE)
         elif found == GEOMETRY:
             geometry = True
     fields = tuple(field.name for field in layer.fields if field.name in wanted)

@@ -14,6 +14,8 @@ from typing import Final
 from thalweg.auth.policy import Action
 from thalweg.domain.errors import InvalidParameter, MissingParameter, NotSupported, ThalwegError
 from thalweg.domain.features import (
+    GML_CODE_SPACE,
+    GML_IDENTIFIER,
     KEEP,
     Delete,
     Edit,
@@ -188,6 +190,8 @@ def _update(change: requests.Update, version: str, context: Context) -> _Prepare
         found = property_to_change(name, layer)
         if isinstance(found, Field):
             values[found.name] = value_of(element, found)
+            if found.name == GML_IDENTIFIER and values[found.name] is None:
+                values[GML_CODE_SPACE] = None
             if found.required and values[found.name] is None:
                 raise InvalidValue(f"The property '{found.name}' is mandatory.", parameter=found.name)
         else:

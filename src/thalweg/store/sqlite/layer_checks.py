@@ -11,7 +11,17 @@ import numpy.typing as npt
 import shapely
 
 from thalweg.domain.errors import InvalidParameter
-from thalweg.domain.features import MAX_VALUE_LENGTH, Features, Field, FieldKind, GeometryKind, IdArray, Layer, Value
+from thalweg.domain.features import (
+    GML_FIELDS,
+    MAX_VALUE_LENGTH,
+    Features,
+    Field,
+    FieldKind,
+    GeometryKind,
+    IdArray,
+    Layer,
+    Value,
+)
 from thalweg.domain.observations import FORBIDDEN_TEXT
 from thalweg.domain.time import END_US, MIN_US
 from thalweg.domain.wkb import LINE_HEAD_BYTES, NotWkb, check_wkb
@@ -76,7 +86,12 @@ class CheckedFeatures:
 def check_features(layer: Layer, features: Features) -> CheckedFeatures:
     """Raises InvalidParameter naming the field, the geometry field or ``id``."""
     n = len(features)
-    unknown = [name for name in features.columns if layer.field(name) is None]
+    # Properties of GML that no feature has a value of need no field.
+    unknown = [
+        name
+        for name, column in features.columns.items()
+        if layer.field(name) is None and not (name in GML_FIELDS and all(value is None for value in column))
+    ]
     if unknown:
         raise _unknown_field(layer, unknown[0])
     columns: list[Sequence[Value]] = []
@@ -108,6 +123,8 @@ def check_values(layer: Layer, values: Mapping[str, Value]) -> dict[str, Value]:
     for name, value in values.items():
         field = layer.field(name)
         if field is None:
+            if name in GML_FIELDS and value is None:
+                continue
             raise _unknown_field(layer, name)
         checked[name] = check_column(field, (value,))[0]
     return checked

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 
 from thalweg.domain.access import Actor, actor
 from thalweg.domain.errors import AlreadyExists, InvalidParameter, TooLarge, VersionConflict
 from thalweg.domain.features import (
+    GML_FIELDS,
     KEEP,
     MAX_BATCH_FEATURES,
     MAX_EDIT_FEATURES,
@@ -49,7 +50,10 @@ from thalweg.store.sqlite.layer_locks import (
 )
 from thalweg.store.sqlite.layer_select import prepare, select_ids
 from thalweg.store.sqlite.layer_writing import NO_IDS, LayerWriter, layer_in, values_of
+from thalweg.store.sqlite.layers import check_layer, put_layer
 from thalweg.store.sqlite.writer import Transaction
+
+_NO_NAMES: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -69,8 +73,29 @@ class PreparedEdit:
     bounds: BoundsArray | None = None
 
 
+def of_gml(edit: Edit) -> frozenset[str]:
+    """Names of those of GML_FIELDS that an edit gives a value to."""
+    if isinstance(edit, Delete):
+        return _NO_NAMES
+    if isinstance(edit, Update):
+        return frozenset(name for name in GML_FIELDS if edit.values.get(name) is not None)
+    columns = edit.features.columns if isinstance(edit, Insert) else edit.feature.columns
+    return frozenset(
+        name for name in GML_FIELDS if name in columns and any(value is not None for value in columns[name])
+    )
+
+
+def with_fields_of_gml(layer: Layer, names: frozenset[str]) -> Layer:
+    """The layer with those of GML_FIELDS behind its own; the same one where nothing is missing."""
+    missing = [item for name, item in GML_FIELDS.items() if name in names and layer.field(name) is None]
+    return replace(layer, fields=(*layer.fields, *missing)) if missing else layer
+
+
 def prepare_edits(layers: dict[int, Layer], edits: Sequence[Edit]) -> list[PreparedEdit]:
     """Check what can be checked without the transaction. Raises InvalidParameter, TooLarge."""
+    for edit in edits:
+        # As it will be by then.
+        layers[edit.layer_id] = with_fields_of_gml(layers[edit.layer_id], of_gml(edit))
     prepared: list[PreparedEdit] = []
     inserted = 0
     for key, group in groupby(enumerate(edits), _batch_key):
@@ -164,6 +189,7 @@ class EditRun:
         prepare(self._tx.cursor.connection)
         if self._lock_id:
             valid_lock(self._tx, self._lock_id)
+        self._complete(prepared)
         receipts: list[EditReceipt] = []
         for item in prepared:
             writer = self._writer(item.layer.id)
@@ -177,6 +203,20 @@ class EditRun:
         if self._lock_id:
             self._let_go(receipts)
         return receipts
+
+    def _complete(self, prepared: Sequence[PreparedEdit]) -> None:
+        """Give the layers the fields of GML that they lack and that are given values."""
+        wanted: dict[int, frozenset[str]] = {}
+        for item in prepared:
+            for edit in item.edits:
+                if names := of_gml(edit):
+                    wanted[edit.layer_id] = wanted.get(edit.layer_id, _NO_NAMES) | names
+        for layer_id, names in wanted.items():
+            layer = layer_in(self._tx, layer_id)
+            complete = with_fields_of_gml(layer, names)
+            if complete is not layer:
+                check_layer(complete)
+                put_layer(self._tx, complete, by=self._by)
 
     def _writer(self, layer_id: int) -> LayerWriter:
         writer = self._writers.get(layer_id)

@@ -9,7 +9,7 @@ from typing import Final
 
 from thalweg.domain.access import Actor
 from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound
-from thalweg.domain.features import MAX_FIELDS, Field, GeometryKind, Layer, StoredQuery
+from thalweg.domain.features import MAX_FIELDS, Field, FieldKind, GeometryKind, Layer, StoredQuery
 from thalweg.domain.xmlnames import is_ncname
 from thalweg.store.sqlite.audit import differences, record
 from thalweg.store.sqlite.connection import Readers
@@ -141,7 +141,11 @@ def check_layer(layer: Layer) -> None:
         raise InvalidParameter("fields", f"A layer has at most {MAX_FIELDS} fields, not {len(layer.fields)}.")
     taken = {layer.geometry_field.casefold()} if layer.has_geometry else set()
     for field in layer.fields:
-        _check_name("fields", field.name)
+        if field.of_gml:
+            if field.kind is not FieldKind.TEXT or field.required or field.length:
+                raise InvalidParameter("fields", f"'{field.name}' is a text, of any length, that may be missing.")
+        else:
+            _check_name("fields", field.name)
         if field.name.casefold() in taken:
             raise InvalidParameter("fields", f"The name '{field.name}' is there twice (case does not count).")
         taken.add(field.name.casefold())
@@ -227,6 +231,8 @@ def _change(tx: Transaction, layer: Layer, generation: int) -> Layer:
     known = {field.number: field for field in old.fields}
     fields: list[Field] = []
     for field in layer.fields:
+        if field.of_gml and (kept := old.field(field.name)) is not None:
+            field = replace(field, number=kept.number)
         if field.number == 0:
             if field.required and count:
                 raise InvalidParameter("fields", f"'{field.name}' cannot be required: there are features without it.")
@@ -239,6 +245,9 @@ def _change(tx: Transaction, layer: Layer, generation: int) -> Layer:
                 raise InvalidParameter("fields", f"There is no field with the number {field.number} ('{field.name}').")
             _check_field(tx, layer, before, field, count)
         fields.append(field)
+    # Those of GML stay: the fragments of their features do not depend on them but by their values.
+    fields += [field for field in known.values() if field.of_gml]
+    known = {number: field for number, field in known.items() if not field.of_gml}
     if known and is_published(tx, layer.id):
         gone = ", ".join(f"'{field.name}'" for field in known.values())
         raise InvalidParameter(
@@ -260,7 +269,7 @@ def _shape(layer: Layer) -> tuple[object, ...]:
     """What fragments depend on."""
     return (
         layer.name, layer.id_prefix, layer.srid, layer.geometry_field, layer.geometry_kind, layer.dimensions,
-        tuple((field.name, field.kind, field.number) for field in layer.fields),
+        tuple((field.name, field.kind, field.number) for field in layer.own_fields),
     )  # fmt: skip
 
 
