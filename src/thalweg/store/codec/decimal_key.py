@@ -74,6 +74,8 @@ def decode_decimal(blob: bytes) -> Decimal:
         return Decimal((0, (0,), exponent))
     else:
         raise ValueError("no decimal key")
+    if not digits:
+        raise ValueError("no decimal key")
     if end + 1 == len(blob):
         exponent = min(0, power - len(digits))
     elif end + 3 == len(blob):
