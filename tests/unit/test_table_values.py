@@ -29,6 +29,19 @@ def test_decimals_come_back_as_they_were_written(value: Decimal) -> None:
     assert decode_decimal(encode_decimal(value)).as_tuple() == value.as_tuple()
 
 
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"", b"\x82\x80\x01\x02\x00", b"\x81", b"\x81\x80", b"\x81\x80\x01", b"\x81\x80\x01\x02", b"\x81\x80\x01\x00",
+        b"\x81\x80\x01\x65\x00", b"\x7f\x7f\xfe\xfd", b"\x7f\x7f\xfe\x01\xff", b"\x81\x80\x01\x02\x00\x80",
+        b"\x81\x80\x01\x02\x00\x00\x00\x00\x01", b"1.5",
+    ],
+)  # fmt: skip
+def test_what_is_no_key_is_refused(blob: bytes) -> None:
+    with pytest.raises(ValueError, match=r"decimal key|not found"):
+        decode_decimal(blob)
+
+
 @given(DECIMALS, DECIMALS)
 @example(Decimal("1.5"), Decimal("1.50"))
 @example(Decimal("-10"), Decimal("-10.0"))

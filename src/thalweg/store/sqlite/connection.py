@@ -12,6 +12,7 @@ from weakref import WeakSet
 import apsw
 
 from thalweg.domain.errors import DamagedData, InvalidRequest, StoreUnavailable, ThalwegError
+from thalweg.store.sqlite.table_rank import know_ranks
 
 OLDEST_SQLITE: Final = (3, 51, 3)
 """Before it, a commit that resets the write-ahead log while another connection checkpoints can damage the file
@@ -59,6 +60,8 @@ def connect(path: Path, *, writer: bool) -> apsw.Connection:
         cursor = connection.cursor()
         for pragma in _WRITER_PRAGMAS if writer else _READER_PRAGMAS:
             cursor.execute(pragma).fetchall()
+        if not writer:
+            know_ranks(connection)
     except BaseException:
         connection.close()
         raise

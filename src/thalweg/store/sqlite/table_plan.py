@@ -22,6 +22,7 @@ from thalweg.domain.tables import (
     TableQuery,
 )
 from thalweg.store.codec.decimal_key import AFTER, decimal_key
+from thalweg.store.sqlite import table_rank
 from thalweg.store.sqlite.table_cells import decoder
 from thalweg.store.sqlite.table_shape import records_of, texts_of
 from thalweg.store.sqlite.table_text import match_expression
@@ -49,7 +50,9 @@ class Plan:
     where     condition, empty: none; with its bindings
     order     ORDER BY's list
     by_id     0: sorted otherwise; 1, -1: by ``_id`` alone, rising or falling
+    by_rank   whether the order asks for the rank
     never     nothing can match
+    match     words that are looked for, as the index of words is asked; None: none
     """
 
     table: Table
@@ -61,6 +64,7 @@ class Plan:
     bindings: tuple[Any, ...]
     order: str
     by_id: int
+    by_rank: bool
     never: bool
     distinct: bool
     match: str | None
@@ -70,22 +74,67 @@ class Plan:
         """Whether it is all records in the order of their numbers: an offset is found by arithmetic."""
         return bool(self.by_id) and not self.where and not self.distinct and not self.never
 
-    def rows_statement(self, more: str = "", order: str | None = None) -> str:
+    @property
+    def _of_words_alone(self) -> bool:
+        return self.match is not None and self.where == f"{texts_of(self.table.part)} MATCH ?"
+
+    def rows_statement(self, more: str = "") -> str:
         """Rows from an offset on; ``more``: one more condition. Bindings: the plan's, then limit and offset."""
         condition = " AND ".join(part for part in (self.where, more) if part)
         return (
             f"SELECT {'DISTINCT ' if self.distinct else ''}{self.selected} FROM {self.source}"
-            f"{f' WHERE {condition}' if condition else ''} ORDER BY {order or self.order} LIMIT ? OFFSET ?"
+            f"{f' WHERE {condition}' if condition else ''} ORDER BY {self.order} LIMIT ? OFFSET ?"
         )
+
+    def page_statement(self) -> str:
+        """The same for a page among many that match: which records are on it is found out first, then these alone are
+        read. ``page_bindings`` says what is bound."""
+        if self.match is None or self.distinct:
+            return self.rows_statement()
+        texts, records = texts_of(self.table.part), records_of(self.table.part)
+        ranked = _rank(self.table)
+        number, source = "r.id", self.source
+        order = self.order
+        if self._of_words_alone and (self.by_id or order == _by_rank(self.table)):
+            number, source, order = f"{texts}.rowid", texts, order.replace("r.id", f"{texts}.rowid")
+        chosen = f"FROM {source} WHERE {self.where} ORDER BY {order} LIMIT ? OFFSET ?"
+        if self.by_rank:
+            selected, order = self.selected.replace(ranked, "page.rank"), self.order.replace(ranked, "page.rank")
+            page = f"(SELECT {number} AS id, {ranked} AS rank {chosen})"
+        elif RANK in self.columns:
+            # By the plus the index of words gives all that match, and is not asked anew for each record.
+            return (
+                f"WITH page AS MATERIALIZED (SELECT {number} AS id {chosen}) SELECT {self.selected} FROM {texts} "
+                f"CROSS JOIN {records} r ON r.id = {texts}.rowid WHERE {texts} MATCH ? "
+                f"AND +{texts}.rowid IN (SELECT id FROM page) ORDER BY {self.order}"
+            )
+        else:
+            selected, order = self.selected, self.order
+            page = f"(SELECT {number} AS id {chosen})"
+        return f"SELECT {selected} FROM {page} page CROSS JOIN {records} r ON r.id = page.id ORDER BY {order}"
+
+    def page_bindings(self, limit: int, offset: int) -> tuple[Any, ...]:
+        if self.match is not None and RANK in self.columns and not self.by_rank and not self.distinct:
+            return (*self.bindings, limit, offset, self.match)
+        return (*self.bindings, limit, offset)
 
     def count_statement(self) -> str:
         where = f" WHERE {self.where}" if self.where else ""
         if self.distinct:
             return f"SELECT count(*) FROM (SELECT DISTINCT {self.selected} FROM {self.source}{where})"
-        if self.match is not None and self.where == f"{texts_of(self.table.part)} MATCH ?":
+        if self._of_words_alone:
             # By the index of words alone.
             return f"SELECT count(*) FROM {texts_of(self.table.part)}{where}"
         return f"SELECT count(*) FROM {self.source}{where}"
+
+
+def _rank(table: Table) -> str:
+    return f"{table_rank.NAME}({texts_of(table.part)})"
+
+
+def _by_rank(table: Table) -> str:
+    """The order where words are looked for and none is asked for."""
+    return f"{_rank(table)} DESC, r.id"
 
 
 def plan(table: Table, query: TableQuery) -> Plan:
@@ -107,8 +156,7 @@ def plan(table: Table, query: TableQuery) -> Plan:
         elif name == ROW_ID:
             expressions.append("r.id")
         elif name == RANK and query.texts:
-            # SQLite's is the better the less it is, PostgreSQL's the more.
-            expressions.append(f"-{texts}.rank")
+            expressions.append(_rank(table))
         else:
             raise InvalidParameter("fields", f'invalid value "{name[:200]}"')
     source = f"{records} r"
@@ -131,14 +179,15 @@ def plan(table: Table, query: TableQuery) -> Plan:
         bindings += builder.bindings
     if len(bindings) > MAX_VALUES:
         raise InvalidParameter("filters", f"There are more than {MAX_VALUES:,} values to compare with.")
-    order, by_id = _order(fields, columns, query, bool(match))
+    ranked = _rank(table) if match else ""
+    order, by_id = _order(fields, columns, query, ranked)
     return Plan(
         table, columns, ", ".join(expressions), tuple(decoders), source, " AND ".join(parts), tuple(bindings), order,
-        by_id, never, query.distinct, match,
+        by_id, bool(ranked) and ranked in order, never, query.distinct, match,
     )  # fmt: skip
 
 
-def _order(fields: dict[str, Field], columns: tuple[str, ...], query: TableQuery, ranked: bool) -> tuple[str, int]:
+def _order(fields: dict[str, Field], columns: tuple[str, ...], query: TableQuery, ranked: str) -> tuple[str, int]:
     keys = query.sort
     if not keys and ranked and not query.distinct:
         keys = (SortKey(RANK, descending=True),)
@@ -161,7 +210,7 @@ def _order(fields: dict[str, Field], columns: tuple[str, ...], query: TableQuery
             name = f"r.f{fields[key.field].number:d}"
         elif key.field == RANK and query.texts:
             if ranked:
-                parts.append("rank" if key.descending else "rank DESC")
+                parts.append(f"{ranked} DESC" if key.descending else ranked)
             continue
         else:
             raise InvalidParameter("sort", f'invalid value "{key.field[:200]}"')

@@ -17,7 +17,7 @@ from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.table_cells import decode_rows
 from thalweg.store.sqlite.table_log import BLOCK_BITS
 from thalweg.store.sqlite.table_plan import RANK, Plan, plan
-from thalweg.store.sqlite.table_shape import records_of
+from thalweg.store.sqlite.table_shape import records_of, texts_of
 
 BLOCK_ROWS: Final = 2_000
 """Rows of one block of ``records``: as many as the processor's cache holds."""
@@ -124,7 +124,9 @@ class TableReader:
         skipped = 0 if made.columns[:1] == (ROW_ID,) else 1
         plain = with_number(made) if skipped else made
         last = self.figures(made.table).next_id - 1
-        statement = plain.rows_statement("r.id > ? AND r.id <= ?" if rising else "r.id < ? AND r.id >= ?")
+        # The index of words goes on from a number as well as the records do, if it is told so.
+        by = "r.id" if made.match is None else f"{texts_of(made.table.part)}.rowid"
+        statement = plain.rows_statement(f"{by} > ? AND {by} <= ?" if rising else f"{by} < ? AND {by} >= ?")
         place, end = (0, last) if rising else (last + 1, 0)
         left, offset = query.limit, query.offset
         if offset and made.is_plain:
@@ -236,7 +238,7 @@ class PreparedSearch:
             self._run = self._nothing
         else:
             self._run = self._filtered
-            self._statement = made.rows_statement()
+            self._statement = made.page_statement()
             self._count = made.count_statement()
 
     @property
@@ -299,7 +301,7 @@ class PreparedSearch:
         total: int | None = None
         with self._readers.mine().snapshot():
             query = self._readers.mine().rows
-            rows = query(self._statement, (*made.bindings, limit, offset)) if limit else []
+            rows = query(self._statement, made.page_bindings(limit, offset)) if limit else []
             if self._total:
                 if len(rows) < limit and (rows or not offset):
                     total = offset + len(rows)
