@@ -37,9 +37,11 @@ def closed(profile: Profile, load: Closed, target: Target, options: RunOptions, 
         with contextlib.ExitStack() as stack:
             limits = [stack.enter_context(tools.nginx(body)) if load.limit else None for body in bodies]
             for connections in load.connections:
+                turns = list(zip(group, limits, strict=True))
                 for number in range(load.rounds):
-                    for case, limit in zip(group, limits, strict=True):
-                        with _writer(work, target):
+                    # The other way round each time, as a machine grows slower or faster.
+                    for case, limit in turns if number % 2 == 0 else reversed(turns):
+                        with writer(work, case, target):
                             again = case.fresh(len(result.phases), load.seconds)
                             phase = closed_phase(target, again, connections, load.seconds, options, limit)
                         result.add(phase | {"round": number, "side": "target", "base": case.base})
@@ -141,9 +143,9 @@ def _limit_phase(
 
 
 @contextlib.contextmanager
-def _writer(work: workloads.Work, target: Target) -> Iterator[None]:
-    """A writer beside the load, at its own rate; its failures stop the run."""
-    if work.beside is None:
+def writer(work: workloads.Work, case: Case, target: Target) -> Iterator[None]:
+    """A writer beside the load of a busy case, at its own rate; its failures stop the run."""
+    if work.beside is None or not case.busy:
         yield
         return
     beside, samples, stop = work.beside, Samples(), threading.Event()
