@@ -23,7 +23,7 @@ from mock_server import Ckan, Ldes, serving, wfs
 
 from conftest import SCALE
 from thalweg import app
-from thalweg.bench import answers, fill, layers, ldes, loops, phases, targets
+from thalweg.bench import answers, fill, layers, ldes, loops, phases, targets, workloads
 from thalweg.bench.errors import BenchError
 from thalweg.bench.networks import NETWORKS, SHAPES, block
 from thalweg.bench.profiles import PROFILES, Closed, Mix
@@ -335,6 +335,11 @@ def test_datastore_profiles(profile: str, tmp_path: Path) -> None:
                     "1", "--rounds", "1")  # fmt: skip
     assert found["data"] == {"resource": "r0", "rows": 120}
     assert total(found["phases"][0])["requests"] > 5
+    if profile == "datastore-busy":
+        quiet, busy = found["phases"]
+        assert (quiet["case"], quiet["base"]) == ("search", "")
+        assert (busy["case"], busy["base"]) == ("search beside 10 inserts/s", "search")
+        assert "search beside 10 inserts/s" in bench("report", str(tmp_path / "r.json")).output
     (table,) = ckan.tables.values()
     assert table[0] == {"_id": 1, "ts": "2018-01-01T00:00:00", **{k: table[0][k] for k in ("temp", "humid", "pm25")}}
     assert table[119]["ts"] == "2018-01-01T01:59:00"
@@ -345,6 +350,22 @@ def test_datastore_profiles(profile: str, tmp_path: Path) -> None:
     else:
         assert not inserted
     assert "As the DataStore study gives it" in bench("report", str(tmp_path / "r.json")).output
+
+
+def test_busy_cases_alone_have_a_writer() -> None:
+    ckan = Ckan()
+    with serving(ckan) as url:
+        target = Target("a peer", url, False)
+        work = workloads.prepare(PROFILES["datastore-busy"], target, workloads.Options(rows=12))
+        (records,) = ckan.tables.values()
+        seen = []
+        for case in work.cases:
+            with loops.writer(work, case, target):
+                time.sleep(0.3)
+            seen.append(len(records))
+    assert [case.busy for case in work.cases] == [False, True]
+    assert seen[0] == 12
+    assert seen[1] > 12
 
 
 @LONG

@@ -79,7 +79,7 @@ def compare(profile: Profile, base: str, change: str, common: RunOptions, result
         result.data["data"] = {name: one.about for name, one in work.items()}
         _check_equal(opened, work, result, say)
         for case, other in zip(work["base"].cases, work["change"].cases, strict=True):
-            _alternate(load, opened, {"base": case, "change": other}, common, rounds, result, say)
+            _alternate(load, opened, work, {"base": case, "change": other}, common, rounds, result, say)
 
 
 def _choices(profile: Profile, opened: dict[str, Target], common: RunOptions) -> list[workloads.Options]:
@@ -141,8 +141,8 @@ def _check_equal(opened: dict[str, Target], work: dict[str, workloads.Work], res
 
 
 def _alternate(
-    load: Closed | Open, opened: dict[str, Target], cases: dict[str, Case], options: RunOptions, rounds: int,
-    result: Result, say: Say,
+    load: Closed | Open, opened: dict[str, Target], work: dict[str, workloads.Work], cases: dict[str, Case],
+    options: RunOptions, rounds: int, result: Result, say: Say,
 ) -> None:  # fmt: skip
     for name, target in opened.items():
         loops.first_answer(target, cases[name])
@@ -157,7 +157,8 @@ def _alternate(
                 case = cases[name].fresh(len(result.phases), load.seconds)
                 others = tuple(pid for side, t in opened.items() if side != name for pid in t.pids)
                 if isinstance(load, Closed):
-                    phase = loops.closed_phase(target, case, int(amount), load.seconds, options, apart=others)
+                    with loops.writer(work[name], case, target):
+                        phase = loops.closed_phase(target, case, int(amount), load.seconds, options, apart=others)
                 else:
                     phase = loops.open_phase(target, case, float(amount), load, options)
                 phase |= {"round": number, "side": name}

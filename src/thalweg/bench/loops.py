@@ -38,9 +38,11 @@ def closed(profile: Profile, load: Closed, target: Target, options: RunOptions, 
         with contextlib.ExitStack() as stack:
             limits = [stack.enter_context(tools.nginx(body)) if load.limit else None for body in bodies]
             for connections in load.connections:
+                turns = list(zip(group, limits, strict=True))
                 for number in range(load.rounds):
-                    for case, limit in zip(group, limits, strict=True):
-                        with _writer(work, target) as written:
+                    # The other way round each time, as a machine grows slower or faster.
+                    for case, limit in turns if number % 2 == 0 else reversed(turns):
+                        with writer(work, case, target) as written:
                             again = case.fresh(len(result.phases), load.seconds)
                             phase = closed_phase(target, again, connections, load.seconds, options, limit)
                         result.add(phase | {"round": number, "side": "target", "base": case.base} | written)
@@ -142,11 +144,11 @@ def _limit_phase(
 
 
 @contextlib.contextmanager
-def _writer(work: workloads.Work, target: Target) -> Iterator[dict[str, Any]]:
-    """A writer beside the load, at its own rate; what became of its requests is in the object given, under ``writer``,
-    afterwards. Raises BenchError if it has written nothing."""
+def writer(work: workloads.Work, case: Case, target: Target) -> Iterator[dict[str, Any]]:
+    """A writer beside the load of a busy case, at its own rate; what became of its requests is in the object given,
+    under ``writer``, afterwards. Raises BenchError if it has written nothing."""
     seen: dict[str, Any] = {}
-    if work.beside is None:
+    if work.beside is None or not case.busy:
         yield seen
         return
     beside, samples, stop = work.beside, Samples(), threading.Event()

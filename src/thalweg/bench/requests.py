@@ -112,12 +112,14 @@ class Case:
 
     sample  a few of its requests, whose answers are compared with another target's
     base    label of the case that its rate is a ratio to; empty: none
+    busy    the workload's writer writes meanwhile
     """
 
     label: str
     source: Pool | Template
     sample: tuple[Request, ...] = ()
     base: str = ""
+    busy: bool = False
 
     def fresh(self, number: int, seconds: float) -> Case:
         """The case for the phase of a number: what may be sent once only goes on at times and numbers of its own."""

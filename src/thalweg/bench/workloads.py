@@ -43,7 +43,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A prepared workload; ``beside``: requests that a writer sends meanwhile, at ``writer_rate`` a second."""
+    """A prepared workload; ``beside``: requests that a writer sends during busy cases, at ``writer_rate`` a second."""
 
     cases: tuple[Case, ...]
     about: dict[str, Any]
@@ -111,8 +111,13 @@ def _datastore_search(profile: Profile, target: Target, options: Options) -> Wor
         pool = Pool(tuple(table.search(rng.randrange(max(1, table.rows - 10))) for _ in range(POOL_SIZE)))
     else:
         pool = Pool((table.search(min(offset, max(0, table.rows - 10))),))
+    quiet = _case("search", pool)
     rate = float(profile.parameters.get("writer_rate", 0))
-    return Work((_case("search", pool),), table.about(), Pool((table.insert(),)) if rate else None, rate)
+    if not rate:
+        return Work((quiet,), table.about())
+    # By turns on one table: what the writer costs is a ratio, and a machine's speed drifts by more than that.
+    busy = replace(quiet, label=f"search beside {rate:g} inserts/s", base=quiet.label, busy=True)
+    return Work((quiet, busy), table.about(), Pool((table.insert(),)), rate)
 
 
 def _datastore_insert(profile: Profile, target: Target, options: Options) -> Work:

@@ -45,7 +45,7 @@ def wfs(data: dict[str, Any]) -> Table:
 _CKAN_TESTS: Final = {
     "datastore-search": "query of the small table",
     "datastore-deep": "query of the large table",
-    "datastore-busy": "query of the large table",
+    "datastore-busy": "query of the small table",
     "datastore-insert": "insert of two records",
     "datastore-malformed": "malformed query (no database)",
     "datastore-sql": "the same by SQL without count(*)",
@@ -60,9 +60,11 @@ def ckan(data: dict[str, Any]) -> Table:
     rows: list[tuple[str, ...]] = []
     for side, test in (("target", _CKAN_TESTS.get(data["profile"], "")), ("nginx", _CKAN_LIMIT)):
         phases = [p for p in data["phases"] if p.get("side") == side]
-        for connections in dict.fromkeys(p["connections"] for p in phases):
-            seen = [p["operations"][TOTAL] for p in phases if p["connections"] == connections]
+        for case, connections in dict.fromkeys((p["case"], p["connections"]) for p in phases):
+            seen = [p["operations"][TOTAL] for p in phases if is_of(p, case, connections, side)]
             name = test if side == "target" else "nginx with the same bytes"
+            if any(p["case"] == case and p.get("base") for p in phases):
+                name += f" ({case})"
             rows.append(
                 (name, f"here, {connections}", f"{_mean(seen, 'rate'):,.1f}", *_times(seen), failed_of(seen), "")
             )
