@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
-from tests.conformance.wfs_support import BASE, READER, WRITER, Validator, Wfs, fresh
+from tests.conformance.wfs_support import BASE, READER, TOWNS, WRITER, Validator, Wfs, fresh
 
 from thalweg.doors.http import Request, Response
 from thalweg.doors.wfs import documents, kept
@@ -193,3 +194,37 @@ def test_memory_holds_no_more_bytes_than_it_is_given(monkeypatch: pytest.MonkeyP
     for number in range(5):
         assert not memory.is_again(key(number), generations)
     assert [memory.is_again(key(number), generations) for number in (4, 3, 0)] == [True, True, False]
+
+
+_LATER_OR_NOW = "service=WFS&version=2.0.0&request=GetFeature&typeNames=towns&resultType=hits"
+_FES = (
+    '<Filter xmlns="http://www.opengis.net/fes/2.0" xmlns:gml="http://www.opengis.net/gml/3.2"><Before><ValueReference>'
+    'seen</ValueReference><gml:TimeInstant gml:id="t">{}</gml:TimeInstant></Before></Filter>'
+)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "cql_filter=seen+BEFORE+NOW()",
+        "cql_filter=seen+BEFORE+N%4FW()",
+        "cql_filter=seen+BEFORE+%6E%6F%77()",
+        "cql_filter=seen+DURING+P200Y/n%6fw()",
+        "filter=" + quote(_FES.format("<gml:timePosition>n&#111;w</gml:timePosition>")),
+        "filter=" + quote(_FES.format("<gml:timePosition>n<![CDATA[o]]>w</gml:timePosition>")),
+        "filter=" + quote(_FES.format('<gml:timePosition indeterminatePosition="&#110;ow"/>')),
+    ],
+)
+def test_now_is_another_instant_each_time_however_it_is_written(
+    wfs: Wfs, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    seen_us = [town["seen"] for town in TOWNS if town["seen"] is not None]
+    counts = []
+    for moment in (min(seen_us) - 1, max(seen_us) + 1, min(seen_us) - 1):
+        for module in ("text", "fes"):
+            monkeypatch.setattr(f"thalweg.encode.filters.{module}.now_us", lambda moment=moment: moment)
+        for _ in range(3):
+            status, body = ask(wfs, f"{_LATER_OR_NOW}&{condition}")
+            assert status == 200, body
+            counts.append(int(re.findall(rb'numberMatched="(\d+)"', body)[0]))
+    assert counts == [0] * 3 + [len(seen_us)] * 3 + [0] * 3

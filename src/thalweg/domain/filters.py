@@ -108,6 +108,12 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Present(Literal):
+    """An instant that follows from when the filter was read (``now()``): the same text means another one later. A plain
+    literal after binding."""
+
+
+@dataclass(frozen=True, slots=True)
 class Property:
     """A property of a feature.
 
@@ -465,6 +471,11 @@ def check_size(root: Node, parameter: str = "filter") -> None:
         if nodes > MAX_NODES:
             raise TooLarge(f"The filter has more than {MAX_NODES:,} conditions and values.", parameter=parameter)
         level = [child for node in level for child in children(node)]
+
+
+def follows_the_clock(root: Node) -> bool:
+    """Whether it means something else when it is read again, later."""
+    return any(isinstance(node, Present) for node in walk(root))
 
 
 def properties_of(root: Node) -> list[Property]:

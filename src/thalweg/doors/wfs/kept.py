@@ -180,9 +180,8 @@ class Memory:
         return _filled(found, opened) if opened else found
 
     def put(self, key: Key, ready: Ready) -> None:
-        # "now" means another instant each time.
         query = key[-1]
-        if len(query) > MAX_REMEMBERED_BYTES or b"now" in query.lower():
+        if len(query) > MAX_REMEMBERED_BYTES or any(plan.passing for group in ready.groups for plan in group):
             return
         place: _Key = (key, ())
         rest, opened = _apart(query)

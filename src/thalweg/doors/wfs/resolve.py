@@ -19,6 +19,7 @@ from thalweg.domain.filters import (
     Literal,
     Property,
     Spatial,
+    follows_the_clock,
     walk,
 )
 from thalweg.domain.geometry import SpatialOperator
@@ -50,6 +51,7 @@ class Plan:
     where     bound
     fields    names, in the layer's order; None: all
     srs_name  as asked; None: the usual one
+    passing   whether the same request means something else later, as "now" does in its filter
     """
 
     layer: Layer
@@ -59,6 +61,7 @@ class Plan:
     geometry: bool = True
     srs_name: CrsName | None = None
     handle: str = ""
+    passing: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -111,14 +114,15 @@ def plan(query: Query, layer: Layer, context: Context, version: str, asked: Iter
     asked   layers that ids may belong to without being an error; None: any
     raises  InvalidParameter and its kin; TooLarge
     """
-    where = None
+    where, passing = None, False
     if query.condition is not None:
         parsed = parse_condition(query.condition, layer, version)
         if asked is not None and not isinstance(query.condition, Box):
             check_ids(parsed, [layer, *asked], context)
+        passing = follows_the_clock(parsed)
         where = bind_filter(parsed, layer)
     fields, geometry = projection(query.property_names, layer)
-    return Plan(layer, where, sort_keys(query.sort_by, layer), fields, geometry, query.srs_name, query.handle)
+    return Plan(layer, where, sort_keys(query.sort_by, layer), fields, geometry, query.srs_name, query.handle, passing)
 
 
 # ---------------------------------------------------------------- conditions

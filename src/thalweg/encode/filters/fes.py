@@ -33,6 +33,7 @@ from thalweg.domain.filters import (
     Not,
     Or,
     Period,
+    Present,
     Property,
     Spatial,
     Temporal,
@@ -276,7 +277,7 @@ class _Parser:
         known = element.get("indeterminatePosition")
         text = (element.text or "").strip()
         if known == "now" or text.lower() == "now":
-            return Literal(now_us(), Kind.INSTANT)
+            return Present(now_us(), Kind.INSTANT)
         if not text and known in ("unknown", "after", "before"):
             return None
         return Literal(parse_instant(text, self._parameter)[0], Kind.INSTANT)

@@ -24,6 +24,7 @@ from thalweg.domain.filters import (
     Literal,
     Not,
     Or,
+    Present,
     Property,
 )
 from thalweg.domain.time import parse_instant
@@ -292,7 +293,7 @@ class TextParser:
     def time_literal(self, text: str) -> Literal:
         """A date, an instant, or ``now()``."""
         if text.lower() in ("now", "now()"):
-            return Literal(now_us(), Kind.INSTANT)
+            return Present(now_us(), Kind.INSTANT)
         if len(text) == 10:
             begin = parse_instant(text, self.parameter)[0]
             return Literal(begin // 86_400_000_000, Kind.DATE)
