@@ -736,6 +736,10 @@ def test_metres_are_no_latitudes(loader: Loader, tmp_path: Path) -> None:
     path.write_text(json.dumps(behind))
     report = loader.loaded(path, name="behind")
     assert (report.srid, loader.problems) == (2056, [])
+    packed = tmp_path / "packed.geojson.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    report = loader.loaded(packed, name="packed")
+    assert (report.srid, report.loaded, loader.problems) == (2056, 1, [])
     # Of this CRS a whole turn is 400 grads.
     loader.loaded(collection(path, feature(at(5, 95), 1)), name="grads", srid=4807)
     assert loader.problems == []

@@ -158,6 +158,20 @@ def test_what_is_kept_is_not_told_to_those_who_may_not_read_it(wfs: Wfs) -> None
         assert b"towns." not in body
 
 
+def test_answers_follow_what_is_changed_of_the_layer_itself(wfs: Wfs) -> None:
+    """Its features stay as they are when a field is called otherwise."""
+    for _ in range(4):
+        assert b"<tw:name>" in ask(wfs, FIRST)[1]
+    assert answers_kept(wfs) == 1
+    layer = wfs.services.features.layer(wfs.catalogue, "towns", WRITER, "typeName")
+    fields = tuple(replace(field, name="label") if field.name == "name" else field for field in layer.fields)
+    wfs.services.features.put_layer(wfs.workspace, replace(layer, fields=fields)).result(30)
+    for _ in range(4):
+        body = ask(wfs, FIRST)[1]
+        assert b"<tw:label>" in body
+        assert b"<tw:name>" not in body
+
+
 def test_a_copy_of_a_store_has_a_memory_of_its_own(wfs: Wfs, tmp_path: Path, schemas: Validator) -> None:
     """The workspace is the same in both, the numbers of layers and their generations, too."""
     other = fresh(tmp_path / "other", schemas)
@@ -173,23 +187,31 @@ def test_a_copy_of_a_store_has_a_memory_of_its_own(wfs: Wfs, tmp_path: Path, sch
 
 
 def test_memory_holds_no_more_bytes_than_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = Memory(kept_bytes=16_000)
-    generations = ((1, 1),)
+    # Room for sixteen of 10,000 bytes: 8,972 of the answer, 4 of its query, 1,024 of what holds it.
+    memory = Memory(kept_bytes=160_000)
+    generations = ((1, 1, 1),)
 
     def key(number: int) -> tuple[str, str, str, bytes]:
-        return ("", "", "", b"%d" % number)
+        return ("", "", "", b"%04d" % number)
 
     def answer(size: int) -> Document:
         return Document((b"x" * size,), "text/xml")
 
-    memory.keep(key(0), generations, answer(1_001))
+    memory.keep(key(0), generations, answer(8_973))
     assert memory.kept(key(0), generations) is None
     for number in range(1, 40):
-        memory.keep(key(number), generations, answer(1_000))
-        memory.keep(key(number), generations, answer(1_000))
+        memory.keep(key(number), generations, answer(8_972))
+        memory.keep(key(number), generations, answer(8_972))
     found = [number for number in range(40) if memory.kept(key(number), generations)]
     assert found == list(range(24, 40))
-    assert memory.kept(key(30), ((1, 2),)) is None
+    assert memory.kept(key(30), ((1, 1, 2),)) is None
+    assert memory.kept(key(30), ((1, 2, 1),)) is None
+    small = Memory(kept_bytes=160_000)
+    for number in range(1_000):
+        small.keep(key(number), generations, answer(1))
+    assert sum(small.kept(key(number), generations) is not None for number in range(1_000)) == 160_000 // (
+        1 + 4 + 1_024
+    )
     monkeypatch.setattr(kept, "MAX_ONCE", 3)
     for number in range(5):
         assert not memory.is_again(key(number), generations)

@@ -414,6 +414,17 @@ def test_many_procedures_are_read_by_one_process(store: Store) -> None:
     assert answer(store, made[0], "SELECT count(*) FROM p") == [[5]]
 
 
+def test_a_procedure_is_there_when_room_is_made_for_another_of_its_statement(store: Store) -> None:
+    stations = [register(store, f"S{i}") for i in range(MAX_MODULES + 1)]
+    for station in stations:
+        fill(store, station, 5)
+    made = [relation(store, station) for station in stations]
+    for each in made[:-1]:
+        answer(store, each, "SELECT count(*) FROM p")
+    known: Known = {"known": made[0], "new": made[-1]}
+    assert rows_of(*ask(store, known, "SELECT count(*) FROM known JOIN new USING (time)")) == [[5]]
+
+
 def test_a_name_of_the_inside_is_none_of_a_statement(store: Store) -> None:
     station = register(store)
     made = relation(store, station)

@@ -1,11 +1,11 @@
 """GetFeature requests that come again: remembered as parsed, resolved and bound; and answers to them.
 
 Clients ask for the same first page, tile or box of a layer again and again. An answer is a function of the query and of
-the states of its layers, each of which has a generation that every commit to it raises. So an answer that was made
-twice of the same generations is kept, without its time, and given out as long as the store, asked anew for each
-request, has these generations. Nothing has to be told of edits, and nothing can be stale. What the caller may read is
-asked before, each time. Queries that differ in the page or the box alone are remembered as
-one.
+its layers: each has a generation that every change of its names and fields raises, and its features have one that
+every commit to them raises. So an answer that was made twice of the same generations is kept, without its time, and
+given out as long as the store, asked anew for each request, has these generations. Nothing has to be told of edits, and
+nothing can be stale. What the caller may read is asked before, each time. Queries that differ in the page or the box
+alone are remembered as one.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ MAX_ONCE: Final = 4_096
 """Queries of which is known what they were answered from last."""
 KEPT_BYTES: Final = 32 << 20
 """Of answers that a process keeps: some hundred pages of two hundred features."""
+_ENTRY_BYTES: Final = 1_024
+"""What an answer takes up beside its bytes and its query: many small ones are bounded as well."""
 _SHARE: Final = 16
 """No answer is kept that takes up more than this part of it."""
 
@@ -52,8 +54,8 @@ Key: TypeAlias = tuple[str, str, str, bytes]
 """Base address, workspace and its name, raw query."""
 _Key: TypeAlias = tuple[Key, tuple[str, ...]]
 """Of queries that are remembered as one: without page and box, and the names of these; else the key, and nothing."""
-Generations: TypeAlias = tuple[tuple[int, int], ...]
-"""Numbers and generations of layers."""
+Generations: TypeAlias = tuple[tuple[int, int, int], ...]
+"""Of layers the number, the generation of what is said of it, and that of its features."""
 
 
 def query_key(request: Request, catalogue: Catalogue) -> Key:
@@ -93,7 +95,7 @@ class Ready:
             for plan in group:
                 if plan.layer.id < 0:
                     return None
-                found.append((plan.layer.id, features.state(plan.layer).generation))
+                found.append((plan.layer.id, plan.layer.generation, features.state(plan.layer).generation))
         return tuple(found)
 
 
@@ -214,18 +216,22 @@ class Memory:
 
     def keep(self, key: Key, generations: Generations, answer: Document) -> None:
         """Keep an answer that was made of these generations, if it is not too long; the oldest ones make room."""
-        size = answer.size
+        size = _size(key, answer)
         if size > self._most // _SHARE:
             return
         with self._lock:
             before = self._kept.pop(key, None)
             if before is not None:
-                self._size -= before[1].size
+                self._size -= _size(key, before[1])
             self._kept[key] = generations, answer
             self._size += size
             while self._size > self._most:
-                _, (_, oldest) = self._kept.popitem(last=False)
-                self._size -= oldest.size
+                of_oldest, (_, oldest) = self._kept.popitem(last=False)
+                self._size -= _size(of_oldest, oldest)
+
+
+def _size(key: Key, answer: Document) -> int:
+    return answer.size + len(key[-1]) + _ENTRY_BYTES
 
 
 _memories: Final[WeakKeyDictionary[FeatureService, Memory]] = WeakKeyDictionary()

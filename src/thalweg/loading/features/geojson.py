@@ -76,7 +76,10 @@ class GeoJsonSource:
         if "crs" in head:
             with suppress(TypeError, KeyError):
                 self.srid = srid_of_name(head["crs"]["properties"]["name"])
-        elif not self._gzipped:
+        elif self._gzipped:
+            # Its end cannot be looked at before.
+            self.srid = None
+        else:
             with self.path.open("rb") as stream:
                 stream.seek(max(0, self.size - _TAIL_BYTES))
                 if b'"crs"' in stream.read():

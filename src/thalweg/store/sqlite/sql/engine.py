@@ -136,10 +136,12 @@ class Engine:
     def answer(self, sql: str, relations: Mapping[str, Relation], rows: int, time_s: float) -> SqlAnswer:
         """Raises SqlFault, OutOfTime, Moved, MemoryError."""
         self._end = self._reads.end = time.monotonic() + time_s
-        if all(relation.made is None for relation in relations.values()):
+        made = [relation.made for relation in relations.values() if relation.made is not None]
+        if not made:
             return self._answer(sql, relations, rows)
+        sources = self._modules.names(made)
         named = {
-            name: relation if relation.made is None else replace(relation, source=self._modules.name(relation.made))
+            name: relation if relation.made is None else replace(relation, source=sources[relation.made])
             for name, relation in relations.items()
         }
         with self._reads.beside(self._connection):

@@ -29,7 +29,7 @@ from thalweg.store.sqlite.reading import ObservationReader
 from thalweg.store.sqlite.sql.relations import NUMBER, STEPS, TIME
 
 MAX_MODULES: Final = 100
-"""Made tables that a process keeps ready; of more, all are given up."""
+"""Made tables that a process keeps ready between statements; where more would be there, all are given up."""
 _TRIES: Final = 5
 """To begin the snapshots of both connections without a commit between them."""
 _FIRST: Final = 0
@@ -123,13 +123,18 @@ class Modules:
         self._names: dict[MadeTable, str] = {}
         self._given = 0
 
-    def name(self, made: MadeTable) -> str:
+    def names(self, wanted: Iterable[MadeTable]) -> dict[MadeTable, str]:
+        """The names of all that one statement reads, together: making room for one must not give up another."""
+        asked = dict.fromkeys(wanted)
+        if len(self._names.keys() | asked.keys()) > MAX_MODULES:
+            for old in self._names.values():
+                self._connection.create_module(old, None)
+            self._names.clear()
+        return {made: self._name(made) for made in asked}
+
+    def _name(self, made: MadeTable) -> str:
         found = self._names.get(made)
         if found is None:
-            if len(self._names) >= MAX_MODULES:
-                for old in self._names.values():
-                    self._connection.create_module(old, None)
-                self._names.clear()
             self._given += 1
             found = self._names[made] = f"made_{self._given:d}"
             # One that is there by its name alone needs no more than Connect.
