@@ -255,9 +255,9 @@ def test_what_the_feature_doors_remember_is_bounded(wfs: Wfs, monkeypatch: pytes
         for start in (number, number + 1, number + 1):
             # The third one is the second answer to the same query.
             wfs.features("towns", startIndex=str(start), count="1")
-    sizes = _kept(kept) + _kept(capabilities)
-    assert sizes
-    assert 0 < max(sizes) <= 5
+    memory = kept.memory_of(wfs.services.features)
+    assert len(memory._found) == len(memory._last) == 5
+    assert 0 < max(_kept(capabilities)) <= 5
     assert len(wfs.services.features._plans) <= 5
 
 
@@ -267,8 +267,7 @@ def _kept(module: ModuleType) -> list[int]:
         len(value)
         for found in gc.get_objects()
         if type(found).__module__ == module.__name__
-        for value in (getattr(found, name, None) for name in ("_found", "_last", "_documents"))
-        if isinstance(value, dict)
+        if isinstance(value := getattr(found, "_documents", None), dict)
     ]
 
 

@@ -49,6 +49,7 @@ ALLOWED: Final = {
     "services/places.py: geometry": "coordinates read and bounded at the door: no text reaches GEOS",
     "services/made_packages.py: expression": "stars and question marks alone, by fnmatch, whose stars never go back",
     "store/sqlite/sql/made.py: JSON": "what the same process has written to be told by SQLite",
+    "domain/table_columns.py: JSON": "fragments of what has been written here from values of columns",
     "services/identity.py: network": "keys of the identity provider, from hosts that the operator has named, no redirect",
     "server/sockets.py: network": "the sockets that are listened on",
     "cli/bench.py: program": "load profiles, on an operator's command",
