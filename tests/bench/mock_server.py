@@ -82,6 +82,7 @@ class Ckan:
 
     def __init__(self) -> None:
         self.tables: dict[str, list[dict[str, Any]]] = {}
+        self.indexes: dict[str, list[str]] = {}
         self.package: dict[str, Any] | None = None
         self.lock = threading.Lock()
 
@@ -116,6 +117,7 @@ class Ckan:
         assert self.package is not None
         identifier = f"r{len(self.tables)}"
         self.tables[identifier] = []
+        self.indexes[identifier] = asked.get("indexes", [])
         self.package["resources"].append({"id": identifier, "name": asked["resource"]["name"]})
         return 200, {"resource_id": identifier}
 
@@ -128,6 +130,10 @@ class Ckan:
         if not str(asked.get("limit", "100")).isdigit():
             return 409, {"__type": "Validation Error", "limit": ["Invalid integer"]}
         table = self.tables[asked["resource_id"]]
+        for name, value in json.loads(asked.get("filters", "{}")).items():
+            table = [record for record in table if record[name] == value]
+        if "q" in asked:
+            table = [record for record in table if asked["q"] in record["note"].split()]
         offset, limit = int(asked.get("offset", 0)), int(asked.get("limit", 100))
         return 200, {"total": len(table), "records": table[offset : offset + limit]}
 

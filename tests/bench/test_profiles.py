@@ -368,6 +368,45 @@ def test_busy_cases_alone_have_a_writer() -> None:
     assert seen[1] > 12
 
 
+@has_programs
+@pytest.mark.parametrize(
+    ("profile", "labels"),
+    [
+        ("datastore-filter", ["all", "filter"]),
+        pytest.param("datastore-words", ["all", "amber", "basalt", "cobalt", "dolomite"], marks=LONG),
+    ],
+)
+def test_filters_and_words_have_a_table_of_their_own(profile: str, labels: list[str], tmp_path: Path) -> None:
+    ckan = Ckan()
+    with serving(ckan) as url:
+        found = run(profile, tmp_path / "r.json", "--target", url, "--rows", "3000", "--connections", "1", "--seconds",
+                    "1", "--rounds", "1", "--driver", "own")  # fmt: skip
+    assert [phase["label"] for phase in found["phases"]] == [f"{label}, 1 connections" for label in labels]
+    assert {phase["base"] for phase in found["phases"][1:]} == {"all"}
+    for phase in found["phases"]:
+        # Every answer's total was what the rows say.
+        assert total(phase)["failures"] == 0
+        assert total(phase)["requests"] > 5
+    (table,) = ckan.tables.values()
+    assert list(ckan.indexes.values()) == [["code"]]
+    assert len(table) == 3000
+    assert [sum(row["code"] == f"c{i}" for row in table) for i in range(4)] == [1000, 1000, 1000, 0]
+    for word, count in (("basalt", 3), ("cobalt", 30), ("dolomite", 300)):
+        assert sum(word in row["note"].split() for row in table) == count
+
+
+def test_filter_with_a_wrong_total_is_not_measured(tmp_path: Path) -> None:
+    ckan = Ckan()
+    args = ("--rows", "100", "--connections", "1", "--seconds", "1", "--rounds", "1", "--driver", "own")
+    with serving(ckan) as url:
+        run("datastore-filter", tmp_path / "r.json", "--target", url, *args)
+        (table,) = ckan.tables.values()
+        table[7]["code"] = "elsewhere"
+        ended = bench("run", "datastore-filter", "--out", str(tmp_path / "r.json"), "--target", url, *args)
+    assert ended.exit_code != 0
+    assert "filter: total 99 instead of 100" in ended.output
+
+
 @LONG
 def test_datastore_table_is_made_once(tmp_path: Path) -> None:
     ckan = Ckan()

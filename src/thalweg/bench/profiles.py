@@ -100,6 +100,7 @@ def _table(name: str, title: str, workload: str, load: Load, **parameters: Any) 
 
 _STUDY_LAYERS: Final = ("osm_mainroads", "osm_places")
 _SMALL_AND_BIG: Final = ("osm_mainroads", "osm_mainroads_1m")
+_ALONE: Final = Closed((1, 16), seconds=2)
 _BY_TURNS: Final = Closed((16,), seconds=2)
 
 
@@ -176,6 +177,14 @@ _ALL: Final = (
         "datastore-sql", "the search by datastore_search_sql, without a total", "datastore-sql",
         Closed((50,)), rows=140_604,
     ),
+    _table(
+        "datastore-filter", "a filter on an indexed field with 1,000 matches, beside the first page of all",
+        "datastore-filter", _ALONE, rows=1_000_000, texts=True,
+    ),
+    _table(
+        "datastore-words", "a word that is in 100, 1,000, 10,000 and 100,000 rows, beside the first page of all",
+        "datastore-words", _ALONE, rows=1_000_000, texts=True,
+    ),
     # ------------------------------------------------------------ WFS
     _layers(
         "wfs-study", "GetFeature count=200 of two layers in three formats, three rounds", "wfs-getfeature",
@@ -241,6 +250,7 @@ FIGURES_TO_REACH: Final = (
     ("datastore-search", "", "50", "rate", 12_000, 20_000),
     ("datastore-busy", "", "50", "ratio", 0.90, 1.0),
     ("datastore-insert", "", "50", "rate", 4000, 7000),
+    ("datastore-filter", "", "1", "ratio", 0.50, 1.0),
     ("wfs-limit", "", "4, 8, 16, 32", "share of nginx", 0.20, 0.30),
     ("wfs-bbox", "", "16", "share of nginx", 0.15, 0.22),
     ("wfs-bbox", "", "16", "ratio", 0.67, 1.0),

@@ -18,6 +18,10 @@ from thalweg.bench.targets import Target, ask, origin_url
 
 POOL_SIZE: Final = 5000
 """Different requests of a pool; more than any cache of answers would hold by chance."""
+FILTERS: Final = 200
+"""Different values of a field that are looked for."""
+UNFILTERED: Final = "all"
+"""What a search that filters is measured beside."""
 SAMPLES: Final = 8
 """Requests whose answers are compared before two targets are."""
 
@@ -100,7 +104,8 @@ def _about(service: sos.Service) -> dict[str, Any]:
 def _table(profile: Profile, target: Target, options: Options) -> datastore.Table:
     rows = options.rows or int(profile.parameters["rows"])
     written = profile.workload == "datastore-insert" or bool(profile.parameters.get("writer_rate"))
-    return datastore.table(target, rows, resource=options.resource, written=written)
+    texts = bool(profile.parameters.get("texts"))
+    return datastore.table(target, rows, resource=options.resource, written=written, texts=texts)
 
 
 def _datastore_search(profile: Profile, target: Target, options: Options) -> Work:
@@ -135,6 +140,27 @@ def _datastore_sql(profile: Profile, target: Target, options: Options) -> Work:
     return Work((_case("sql", Pool((table.sql(min(5354, max(0, table.rows - 10))),))),), table.about())
 
 
+def _datastore_filter(profile: Profile, target: Target, options: Options) -> Work:
+    table = _table(profile, target, options)
+    rng = random.Random(options.seed)
+    codes = rng.sample(range(table.codes), min(table.codes, FILTERS))
+    found = _case("filter", Pool(tuple(map(table.filtered, codes))))
+    return Work((_unfiltered(table), replace(found, base=UNFILTERED)), table.about())
+
+
+def _datastore_words(profile: Profile, target: Target, options: Options) -> Work:
+    table = _table(profile, target, options)
+    # Records of the same rank may come in any order, so that totals alone are compared with another target's.
+    words = (
+        Case(word, Pool((table.words(word),)), (table.words(word, limit=0),), UNFILTERED) for word, _ in datastore.WORDS
+    )
+    return Work((_unfiltered(table), *words), table.about())
+
+
+def _unfiltered(table: datastore.Table) -> Case:
+    return _case(UNFILTERED, Pool((table.search(0),)))
+
+
 def _wfs(profile: Profile, target: Target, options: Options) -> Work:
     service = wfs.discover(target)
     origin = origin_url(target.url)
@@ -157,6 +183,8 @@ _MAKERS: Final[Mapping[str, Callable[[Profile, Target, Options], Work]]] = Mappi
         "sos-describe": _sos_describe,
         "sos-insert": _sos_insert,
         "datastore-search": _datastore_search,
+        "datastore-filter": _datastore_filter,
+        "datastore-words": _datastore_words,
         "datastore-insert": _datastore_insert,
         "datastore-malformed": _datastore_malformed,
         "datastore-sql": _datastore_sql,
