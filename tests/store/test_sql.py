@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import json
 import re
 import threading
@@ -259,6 +260,53 @@ def test_fields_added_and_taken_away_are_seen(store: Store) -> None:
     table = alter(store, table, fields=kept, delete_fields=True)
     with pytest.raises(SqlFault, match='column "name" does not exist'):
         ask(store, {"t": table}, "SELECT name FROM t")
+
+
+@pytest.mark.parametrize(
+    "clock", ["now()", "current_timestamp", "localtimestamp", "'now'::timestamptz", "CAST('now' AS timestamp)"]
+)
+def test_a_statement_asked_again_is_told_the_time_again(store: Store, clock: str) -> None:
+    table = make(store, records=numbered(1))
+    # Each of the processes is asked more than once.
+    times = [ask(store, {"t": table}, f"SELECT {clock} AS at FROM t")[1][0]["at"] for _ in range(5)]
+    assert times == sorted(set(times))
+
+
+def test_a_statement_is_translated_once_for_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not again for each request, but again when the table has other fields, or the statement means the time."""
+    from thalweg.store.sqlite.sql import engine
+    from thalweg.store.sqlite.sql.relations import relation_of
+
+    asked: list[str] = []
+
+    def counted(*given: Any) -> engine.Compiled:
+        asked.append(given[0])
+        return translate(*given)
+
+    translate = engine.compile_statement
+    monkeypatch.setattr(engine, "compile_statement", counted)
+    monkeypatch.setattr(engine.apsw, "hard_heap_limit", lambda _bytes: 0)
+    path = tmp_path / "store.sqlite"
+    store = open_store(f"sqlite:///{path}")
+    # An engine has its process, and the numbers' context there, to itself.
+    with decimal.localcontext():
+        table = make(store, records=numbered(2))
+        made = engine.Engine(path)
+        for _ in range(3):
+            assert made.answer("SELECT n FROM t ORDER BY n", {"t": relation_of(table)}, 10, 5).records
+        assert len(asked) == 1
+        table = alter(store, table, fields=(*table.fields, Field("more", FieldType.INT4)))
+        fields = json.loads(made.answer("SELECT * FROM t", {"t": relation_of(table)}, 10, 5).fields)
+        assert fields[-1] == {"id": "more", "type": "int4"}
+        made.answer("SELECT n FROM t ORDER BY n", {"t": relation_of(table)}, 10, 5)
+        assert len(asked) == 3
+        for text, more in (("'2020-01-01'", 1), ("'today'", 3)):
+            before = len(asked)
+            for _ in range(3):
+                made.answer(f"SELECT n FROM t WHERE n > 0 OR TIMESTAMP {text} > '2020-06-01'",
+                            {"t": relation_of(table)}, 10, 5)  # fmt: skip
+            assert len(asked) - before == more
+    store.close()
 
 
 def test_words_are_found(store: Store) -> None:

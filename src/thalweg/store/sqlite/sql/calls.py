@@ -107,7 +107,7 @@ class Calls(Expressions):
             raise SqlFault(f"{name}() is not supported here")
         values = self._arguments(body, scope)
         if name == "age" and len(values) == 1:
-            midnight = self.now_us // intervals.DAY_US * intervals.DAY_US
+            midnight = self.now_us() // intervals.DAY_US * intervals.DAY_US
             values.insert(0, self.constant(midnight, "timestamptz" if values[0].kind == "timestamptz" else "timestamp"))
         return self.called(name, FUNCTIONS[name], values)
 
@@ -161,7 +161,7 @@ class Calls(Expressions):
             case "now" | "transaction_timestamp" | "statement_timestamp" | "clock_timestamp":
                 if body.get("args"):
                     raise SqlFault(f"function {name}(...) does not exist")
-                return self.constant(self.now_us, "timestamptz")
+                return self.constant(self.now_us(), "timestamptz")
             case "make_interval":
                 return self._make_interval(body, scope)
             case "to_tsquery" | "plainto_tsquery" | "phraseto_tsquery":

@@ -26,7 +26,9 @@ from thalweg.store.sqlite.sql.selects import Selects
 HEAP_BYTES: Final = 32 << 20
 """Memory of SQLite: sorting, grouping and what is gathered."""
 MAX_KEPT: Final = 200
-"""Statements that are remembered, parsed."""
+"""Statements that are remembered, parsed and translated."""
+MAX_KEPT_TEXT: Final = 10_000
+"""Characters of translated statements that are remembered."""
 _LIMITS: Final = (
     (apsw.SQLITE_LIMIT_LENGTH, 2 * MAX_VALUE_BYTES),
     (apsw.SQLITE_LIMIT_SQL_LENGTH, 1_000_000),
@@ -49,11 +51,14 @@ class Moved(Exception):
 
 @dataclass(slots=True)
 class Compiled:
+    """A statement in SQLite's words. ``asks_time``: it holds the time at which it was translated."""
+
     sql: str
     bindings: list[Any]
     names: list[str]
     kinds: list[str]
     allowed: frozenset[str]
+    asks_time: bool
 
 
 def compile_statement(statement: Statement, relations: Mapping[str, Relation], now_us: int) -> Compiled:
@@ -65,7 +70,7 @@ def compile_statement(statement: Statement, relations: Mapping[str, Relation], n
         raise SqlFault("Invalid SQL: the statement is nested too deep") from None
     names, kinds = [name for name, _ in columns], [kind for _, kind in columns]
     sql, bindings = _numbered(sql, selects.bindings)
-    return Compiled(sql, bindings, names, kinds, frozenset(("", "json_each", *selects.read)))
+    return Compiled(sql, bindings, names, kinds, frozenset(("", "json_each", *selects.read)), selects.asks_time)
 
 
 _PARAMETER: Final = re.compile(r"\?([0-9]+)")
@@ -97,6 +102,7 @@ class Engine:
         self._modules = Modules(self._connection, self._reads)
         self._allowed: frozenset[str] = frozenset()
         self._known: dict[str, Statement] = {}
+        self._compiled: dict[str, tuple[dict[str, Relation], Compiled]] = {}
         self._end = 0.0
 
     def tables(self, sql: str) -> tuple[str, ...]:
@@ -111,6 +117,18 @@ class Engine:
                 self._known.clear()
             self._known[sql] = found
         return found
+
+    def _translated(self, sql: str, relations: Mapping[str, Relation]) -> Compiled:
+        """Once for what it reads as that is, where the time has no part in it. Raises SqlFault."""
+        known = self._compiled.get(sql)
+        if known is not None and known[0] == relations:
+            return known[1]
+        made = compile_statement(self._parsed(sql), relations, time.time_ns() // 1000)
+        if not made.asks_time and len(made.sql) <= MAX_KEPT_TEXT:
+            if len(self._compiled) >= MAX_KEPT:
+                self._compiled.clear()
+            self._compiled[sql] = (dict(relations), made)
+        return made
 
     def _is_late(self) -> bool:
         return time.monotonic() > self._end
@@ -148,7 +166,7 @@ class Engine:
             return self._answer(sql, named, rows)
 
     def _answer(self, sql: str, relations: Mapping[str, Relation], rows: int) -> SqlAnswer:
-        compiled = compile_statement(self._parsed(sql), relations, time.time_ns() // 1000)
+        compiled = self._translated(sql, relations)
         self._allowed = compiled.allowed
         records = Records(compiled.names, compiled.kinds)
         count = 0

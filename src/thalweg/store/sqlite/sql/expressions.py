@@ -44,7 +44,9 @@ class Expressions:
 
     def __init__(self, relations: Mapping[str, Relation], now_us: int) -> None:
         self.relations = relations
-        self.now_us = now_us
+        self._now_us = now_us
+        self.asks_time = False
+        """Whether what comes out is true of the time of asking alone."""
         self.bindings: list[Any] = []
         self.read: set[str] = set()
         """Names in SQLite that are read."""
@@ -59,6 +61,11 @@ class Expressions:
     def subquery(self, body: Node, scope: Scope) -> tuple[str, list[tuple[str, str]]]:
         """A query in parentheses: its text, whose columns are c1, c2 ..., and their names and types."""
         raise NotImplementedError
+
+    def now_us(self) -> int:
+        """The time it is asked."""
+        self.asks_time = True
+        return self._now_us
 
     def alias(self, letter: str) -> str:
         self._aliases += 1
@@ -340,7 +347,7 @@ class Expressions:
         return E(f"pg_{name}{suffix}({', '.join(value.sql for value in values)})", wanted)
 
     def _clock(self, body: Node) -> E:
-        now = self.now_us
+        now = self.now_us()
         match body["op"]:
             case "SVFOP_CURRENT_DATE":
                 return self.constant(intervals.day_of(now), "date")

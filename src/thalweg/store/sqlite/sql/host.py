@@ -31,6 +31,8 @@ MAX_WAITING: Final = 50
 """Statements that wait for a process; more are told to come again."""
 IDLE_S: Final = 120.0
 """How long a process is kept that nobody asks anything."""
+READ_BYTES: Final = 64 << 10
+"""Read at once: as much as a pipe holds."""
 GRACE_S: Final = 0.5
 """How long after a statement's time its process may say so itself before it is killed."""
 START_S: Final = 20.0
@@ -62,6 +64,7 @@ class _Child:
             bufsize=0,
         )
         self._fresh = True
+        self._came = bytearray()
 
     def ask(self, question: tuple[Any, ...], time_s: float) -> tuple[dict[str, Any], list[bytes]]:
         """Raises _Lost; the process is gone then."""
@@ -74,28 +77,31 @@ class _Child:
                 view = view[self._process.stdin.write(view) or 0 :]
             size = LENGTH.unpack(self._read(LENGTH.size, deadline))[0]
             said = orjson.loads(self._read(size, deadline))
-            parts = [bytes(self._read(length, deadline + 10)) for length in said["sizes"]]
+            parts = [self._read(length, deadline + 10) for length in said["sizes"]]
         except (OSError, ValueError):
             self.end()
             raise _Lost(False) from None
         self._fresh = False
         return said, parts
 
-    def _read(self, size: int, deadline: float) -> bytearray:
+    def _read(self, size: int, deadline: float) -> bytes:
+        """So many bytes of what came and, if that is not enough, comes: a short answer by one reading."""
         if size > 2 * MAX_ANSWER_BYTES:
             raise ValueError("longer than any answer")
         assert self._process.stdout is not None  # noqa: S101 (for the type checker)
         source = self._process.stdout.fileno()
-        found = bytearray()
-        while len(found) < size:
+        came = self._came
+        while len(came) < size:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([source], [], [], left)[0]:
                 self.end()
                 raise _Lost(True)
-            piece = os.read(source, min(size - len(found), 1 << 20))
+            piece = os.read(source, min(max(size - len(came), READ_BYTES), 1 << 20))
             if not piece:
                 raise ValueError("ended")
-            found += piece
+            came += piece
+        found = bytes(memoryview(came)[:size])
+        del came[:size]
         return found
 
     def end(self) -> None:

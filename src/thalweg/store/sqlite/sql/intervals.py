@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from calendar import monthrange
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -317,19 +318,25 @@ _ZONED: Final = re.compile(
 )
 
 
-def _special(text_value: str, now: int) -> int | None:
+def _no_clock() -> int:
+    """For texts of records, which are read at no time of their own."""
+    return 0
+
+
+def _special(text_value: str, now: Callable[[], int]) -> int | None:
     word = text_value.strip().lower()
     if word in ("now", "today", "yesterday", "tomorrow", "epoch"):
         if word == "epoch":
             return 0
         if word == "now":
-            return now
-        return now // DAY_US * DAY_US + {"today": 0, "yesterday": -DAY_US, "tomorrow": DAY_US}[word]
+            return now()
+        return now() // DAY_US * DAY_US + {"today": 0, "yesterday": -DAY_US, "tomorrow": DAY_US}[word]
     return None
 
 
-def read_instant(value: str, zoned: bool, now: int = 0) -> int:
-    """Of a timestamp without a zone one that is given is passed over, as PostgreSQL does."""
+def read_instant(value: str, zoned: bool, now: Callable[[], int] = _no_clock) -> int:
+    """Of a timestamp without a zone one that is given is passed over, as PostgreSQL does. ``now``: asked where the text
+    means it."""
     name = "timestamp with time zone" if zoned else "timestamp"
     special = _special(value, now)
     if special is not None:
@@ -348,7 +355,7 @@ def read_instant(value: str, zoned: bool, now: int = 0) -> int:
     return int(found)  # type: ignore[arg-type]
 
 
-def read_day(value: str, now: int = 0) -> str:
+def read_day(value: str, now: Callable[[], int] = _no_clock) -> str:
     special = _special(value, now)
     if special is not None:
         return day_of(special)
