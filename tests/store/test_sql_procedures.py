@@ -438,3 +438,21 @@ def test_none_of_the_rows(store: Store) -> None:
     assert answer(store, made, "SELECT * FROM p ORDER BY time DESC LIMIT 1") == []
     assert answer(store, made, "SELECT count(*), max(time) FROM p") == [[0, None]]
     assert answer(store, made, "SELECT count(*) FROM p a JOIN p b ON a.time = b.time") == [[0]]
+
+
+def test_steps_that_begin_before_all_timestamps_are_told(store: Store) -> None:
+    airports = make(store, AIRPORTS)
+    write(store, airports, *({"name": year, "opened": f"{year}-01-02T00:00:00+00:00"} for year in ("0001", "2020")))
+    known: Known = {"airports": airports}
+
+    def begins(width: str, year: str) -> list[list[Any]]:
+        sql = f"SELECT time_bucket('{width}', opened) AS begin FROM airports WHERE name = '{year}'"  # noqa: S608
+        return rows_of(*ask(store, known, sql))
+
+    assert begins("7 days", "0001") == [["0001-01-01T00:00:00+00:00"]]
+    # 7,304 days after 3 January 2000: 243 times 30 and 14 more.
+    assert begins("30 days", "2020") == [["2019-12-19T00:00:00+00:00"]]
+    assert begins("2000000000 days", "2020") == [["2000-01-03T00:00:00+00:00"]]
+    for width in ("30 days", "2000000000 days"):
+        with pytest.raises(SqlFault, match="timestamp out of range"):
+            begins(width, "0001")

@@ -53,6 +53,10 @@ def test_there_are_no_more_processes_than_help() -> None:
         assert len(set(made.map((os.getpid, ()) for _ in range(12)))) == 4
 
 
+def _too_large() -> None:
+    raise TooLarge("There are too many.", parameter="file")
+
+
 def test_errors_of_a_process_are_the_errors_of_the_load() -> None:
     def tasks() -> Iterator[Task[Any]]:
         yield os._exit, (0,)
@@ -62,6 +66,9 @@ def test_errors_of_a_process_are_the_errors_of_the_load() -> None:
         with pytest.raises(InvalidParameter, match="now and then") as caught:
             list(made.map([(parse_instant, ("now and then", "x"))]))
         assert caught.value.parameter == "x"
+        with pytest.raises(TooLarge, match="too many") as refused:
+            list(made.map([(_too_large, ())]))
+        assert refused.value.parameter == "file"
         with pytest.raises(InvalidRequest, match="ZeroDivisionError: division by zero"):
             list(made.map([(operator.truediv, (1, 0))]))
         with pytest.raises(InvalidRequest, match="was ended"):

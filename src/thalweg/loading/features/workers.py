@@ -151,9 +151,17 @@ def _ended() -> InvalidRequest:
 
 def _error(kind: str, parameter: str, text: str) -> ThalwegError:
     made: Any = getattr(errors, kind, InvalidRequest)
-    if parameter:
-        return InvalidParameter(parameter, text) if made is InvalidRequest else made(parameter, text)
-    return made(text)  # type: ignore[no-any-return]
+    if not parameter:
+        return made(text)  # type: ignore[no-any-return]
+    if made is InvalidRequest:
+        return InvalidParameter(parameter, text)
+    error: ThalwegError = made(parameter, text) if issubclass(made, _OF_PARAMETERS) else made(text)
+    error.parameter = parameter
+    return error
+
+
+_OF_PARAMETERS: Final = (errors.AlreadyExists, InvalidParameter, errors.MissingParameter, errors.NotFound)
+"""Errors that are made of the parameter first; others may have one."""
 
 
 # ------------------------------------------------------------------ in the process

@@ -126,17 +126,17 @@ class Calls(Expressions):
         signature, kinds, result = choose(name, signatures, [value.kind for value in values])
         given = [self.coerced(v, k) for v, k in zip(values, kinds, strict=True)]
         if signature.how in ("pg_truncate", "pg_time_bucket"):
-            floored = self._floored(signature.how.removeprefix("pg_"), given, result)
+            floored = self._floored(signature, given, result)
             if floored is not None:
                 return floored
         return self.asked(signature, given, result)
 
-    def _floored(self, how: str, given: Sequence[E], result: str) -> E | None:
+    def _floored(self, signature: Signature, given: Sequence[E], result: str) -> E | None:
         """A truncation of a column's time to steps that are all as long, by SQLite's own arithmetic: a tenth of what
         a call costs for each row. None: it is none."""
         if not given[0].is_constant or given[0].literal is None or not _COLUMN.fullmatch(given[1].sql):
             return None
-        steps = intervals.steps_of(how, given[0].literal)
+        steps = intervals.steps_of(signature.how.removeprefix("pg_"), given[0].literal)
         if steps is None:
             return None
         (length, origin), us = steps, given[1].sql
@@ -146,7 +146,12 @@ class Calls(Expressions):
             if step is not None:
                 return E(f"{table}.{step}", result)
         # The remainder has the sign of what is divided.
-        return E(f"({us} - (({us} - {origin:d}) % {length:d} + {length:d}) % {length:d})", result)
+        text = f"({us} - (({us} - {origin:d}) % {length:d} + {length:d}) % {length:d})"
+        if (intervals.FIRST_US - origin) % length:
+            # The first step begins before all timestamps: of what lies in it the call says so.
+            called = self.asked(signature, given, result).sql
+            text = f"(CASE WHEN {us} >= {intervals.FIRST_US + length:d} THEN {text} ELSE {called} END)"
+        return E(text, result)
 
     def _as_text(self, value: E) -> str:
         """As concat() and its like write a value."""

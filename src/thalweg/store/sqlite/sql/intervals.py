@@ -725,7 +725,7 @@ def steps_of(how: str, literal: Any) -> tuple[int, int] | None:
         return None if length is None else (length, _MONDAY if length == 7 * DAY_US else 0)
     months, days, rest = unpack(literal)
     length = days * DAY_US + rest
-    return None if months or length <= 0 else (length, MONDAY_US)
+    return None if months or not 0 < length <= LAST_US - FIRST_US else (length, MONDAY_US)
 
 
 _MONDAY: Final = 4 * DAY_US
