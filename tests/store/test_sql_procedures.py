@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import apsw
 import hypothesis
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from tests.store.support import (
     STEP,
     T0,
     WAIT_S,
+    SqliteBackend,
     Station,
     block,
     fill,
@@ -38,6 +40,7 @@ from tests.store.table_support import make
 import thalweg
 from thalweg.domain.blocks import Block, Column, ValueKind
 from thalweg.domain.catalogue import ProcedureKind
+from thalweg.domain.errors import DamagedData, StoreUnavailable
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.store import Store
 from thalweg.domain.table_sql import MadeTable, SqlFault, SqlLimits
@@ -47,7 +50,7 @@ from thalweg.domain.time import Interval
 from thalweg.services.procedure_sql import FIRST_ROWS
 from thalweg.services.procedure_tables import ProcedureTables
 from thalweg.store.open import open_store
-from thalweg.store.sqlite.sql.made import MAX_MODULES
+from thalweg.store.sqlite.sql.made import MAX_MODULES, Reads
 
 HERE = Path(__file__).parent
 NYC = Path(thalweg.__file__).parent / "demo" / "nyc2013"
@@ -423,6 +426,35 @@ def test_a_procedure_is_there_when_room_is_made_for_another_of_its_statement(sto
         answer(store, each, "SELECT count(*) FROM p")
     known: Known = {"known": made[0], "new": made[-1]}
     assert rows_of(*ask(store, known, "SELECT count(*) FROM known JOIN new USING (time)")) == [[5]]
+
+
+def test_a_damaged_chunk_is_named_and_the_process_goes_on(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path)
+    try:
+        store = backend.open()
+        station = register(store)
+        fill(store, station, 3000)
+        store.seal(everything=True)
+        backend.damage_chunk(station.track, 0)
+        made = relation(store, station)
+        with pytest.raises(DamagedData, match="chunk"):
+            answer(store, made, 'SELECT sum("air:temperature") FROM p')
+        # The last row is in another chunk.
+        assert answer(store, made, "SELECT time FROM p ORDER BY time DESC LIMIT 1")
+    finally:
+        backend.close()
+
+
+def test_a_store_that_never_rests_is_unavailable_rather_than_of_two_states(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Reads(tmp_path / "store.sqlite")
+    connection = apsw.Connection(str(tmp_path / "store.sqlite"))
+    versions = iter(range(100))
+    monkeypatch.setattr(Reads, "_version", lambda self: next(versions))
+    with pytest.raises(StoreUnavailable, match="written to all the time"), reads.beside(connection):
+        pytest.fail("two states")
+    assert not connection.in_transaction
 
 
 def test_a_name_of_the_inside_is_none_of_a_statement(store: Store) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, TooLarge
 from thalweg.domain.time import parse_instant
+from thalweg.encode.filters.cql2_json import check_json_depth
 from thalweg.loading.features import workers
 from thalweg.loading.features.workers import Task, Workers
 
@@ -53,10 +54,6 @@ def test_there_are_no_more_processes_than_help() -> None:
         assert len(set(made.map((os.getpid, ()) for _ in range(12)))) == 4
 
 
-def _too_large() -> None:
-    raise TooLarge("There are too many.", parameter="file")
-
-
 def test_errors_of_a_process_are_the_errors_of_the_load() -> None:
     def tasks() -> Iterator[Task[Any]]:
         yield os._exit, (0,)
@@ -66,8 +63,9 @@ def test_errors_of_a_process_are_the_errors_of_the_load() -> None:
         with pytest.raises(InvalidParameter, match="now and then") as caught:
             list(made.map([(parse_instant, ("now and then", "x"))]))
         assert caught.value.parameter == "x"
-        with pytest.raises(TooLarge, match="too many") as refused:
-            list(made.map([(_too_large, ())]))
+        # An error that is not made of its parameter first.
+        with pytest.raises(TooLarge, match="more than 2 deep") as refused:
+            list(made.map([(check_json_depth, (b"[[[", 2, "file"))]))
         assert refused.value.parameter == "file"
         with pytest.raises(InvalidRequest, match="ZeroDivisionError: division by zero"):
             list(made.map([(operator.truediv, (1, 0))]))

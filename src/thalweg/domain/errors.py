@@ -7,7 +7,7 @@ values allowed, what to do.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 MAX_MESSAGE_LENGTH: Final = 2_000
 """Longer messages are cut: they quote what a client sent, and answers and logs are not to grow with it."""
@@ -110,3 +110,22 @@ class TooManyTries(TooManyRequests):
 
 class DamagedData(ThalwegError):
     """Stored bytes fail their checksum. Named, never served; everything else goes on."""
+
+
+_OF_PARAMETERS: Final = (AlreadyExists, InvalidParameter, MissingParameter, NotFound)
+"""Errors that are made of the parameter first; others may have one."""
+
+
+def told_again(kind: str, parameter: str, message: str) -> ThalwegError:
+    """An error as another process has told it: by the name of its class, its parameter and its message. Of what is
+    not known here by name, whoever asked gets the class above it."""
+    made: Any = globals().get(kind)
+    if not (isinstance(made, type) and issubclass(made, ThalwegError)):
+        made = InvalidParameter if parameter else InvalidRequest
+    if issubclass(made, _OF_PARAMETERS):
+        return made(parameter, message)  # type: ignore[no-any-return]
+    if parameter and made is InvalidRequest:
+        return InvalidParameter(parameter, message)
+    error: ThalwegError = made(message)
+    error.parameter = parameter or None
+    return error

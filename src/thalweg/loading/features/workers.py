@@ -21,8 +21,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from thalweg.domain import errors
-from thalweg.domain.errors import InvalidParameter, InvalidRequest, ThalwegError, TooLarge
+from thalweg.domain.errors import InvalidRequest, ThalwegError, TooLarge, told_again
 
 T = TypeVar("T")
 
@@ -141,27 +140,12 @@ def _received(pipe: Connection) -> Any:
         case ("done", result):
             return result
         case ("fault", kind, parameter, text):
-            raise _error(kind, parameter, text)
+            raise told_again(kind, parameter, text)
     raise _ended()
 
 
 def _ended() -> InvalidRequest:
     return InvalidRequest("The file cannot be loaded: a process that reads it was ended, as by a lack of memory.")
-
-
-def _error(kind: str, parameter: str, text: str) -> ThalwegError:
-    made: Any = getattr(errors, kind, InvalidRequest)
-    if not parameter:
-        return made(text)  # type: ignore[no-any-return]
-    if made is InvalidRequest:
-        return InvalidParameter(parameter, text)
-    error: ThalwegError = made(parameter, text) if issubclass(made, _OF_PARAMETERS) else made(text)
-    error.parameter = parameter
-    return error
-
-
-_OF_PARAMETERS: Final = (errors.AlreadyExists, InvalidParameter, errors.MissingParameter, errors.NotFound)
-"""Errors that are made of the parameter first; others may have one."""
 
 
 # ------------------------------------------------------------------ in the process

@@ -13,11 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from thalweg.domain import errors
 from thalweg.domain.access import Actor
-from thalweg.domain.errors import InvalidRequest, ThalwegError
+from thalweg.domain.errors import InvalidRequest, told_again
 from thalweg.domain.tables import Batch, Field, Table, TableChange, TableStore
 from thalweg.loading.tables.reading import read_apart
 from thalweg.loading.tables.report import TableLoadReport
@@ -146,7 +145,7 @@ class _Load:
                 case ("end", shape):
                     return self._end(shape)
                 case ("fault", kind, parameter, text):
-                    raise _error(kind, parameter, text)
+                    raise told_again(kind, parameter, text)
 
     @property
     def _target(self) -> Table:
@@ -194,12 +193,3 @@ class _Load:
         draft, self._draft = self._draft, None
         if draft is not None:
             self._store.discard_draft(draft).result()
-
-
-def _error(kind: str, parameter: str, text: str) -> ThalwegError:
-    made: Any = getattr(errors, kind, None)
-    if parameter:
-        return (
-            errors.InvalidParameter(parameter, text) if made is None or kind == "BadRecord" else made(parameter, text)
-        )
-    return InvalidRequest(text) if made is None else made(text)

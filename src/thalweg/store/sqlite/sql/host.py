@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import orjson
 
-from thalweg.domain.errors import NotFound, StoreUnavailable
+from thalweg.domain.errors import NotFound, StoreUnavailable, told_again
 from thalweg.domain.table_sql import MAX_ANSWER_BYTES, FindTables, SqlAnswer, SqlFault, SqlForbidden, SqlLimits
 from thalweg.store.sqlite.sql.process import LENGTH
 from thalweg.store.sqlite.sql.relations import relation_of
@@ -235,6 +235,8 @@ class SqlHost:
             raise SqlForbidden(said["forbidden"])
         if "late" in said:
             raise SqlFault("Query took too long")
+        if "again" in said:
+            raise told_again(*said["again"])
         if "error" in said:
             raise RuntimeError(f"A statement failed: {said['error']}")
 

@@ -19,6 +19,7 @@ import apsw
 import orjson
 
 from thalweg.domain.blocks import Block
+from thalweg.domain.errors import StoreUnavailable
 from thalweg.domain.observations import TrackState
 from thalweg.domain.store import MAX_BLOCK_ROWS
 from thalweg.domain.table_sql import MadeTable
@@ -94,21 +95,22 @@ class Reads:
 
     @contextmanager
     def beside(self, connection: apsw.Connection) -> Iterator[None]:
-        """Hold one state of the store, and have a connection hold the same one."""
-        for attempt in range(_TRIES):
+        """Hold one state of the store, and have a connection hold the same one. Raises StoreUnavailable."""
+        for _ in range(_TRIES):
             before = self._version()
             connection.execute("BEGIN")
             try:
                 # A read begins the snapshot.
                 connection.execute("PRAGMA data_version").fetchall()
                 with self._readers.held():
-                    if self._version() == before or attempt == _TRIES - 1:
+                    if self._version() == before:
                         yield
                         return
             finally:
                 # A statement that was ended took it along.
                 if connection.in_transaction:
                     connection.execute("COMMIT")
+        raise StoreUnavailable("The store is written to all the time; try again later.")
 
     def _version(self) -> int:
         return int(self._readers.rows("PRAGMA data_version")[0][0])

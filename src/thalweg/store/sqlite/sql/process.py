@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Final
 
 import orjson
 
+from thalweg.domain.errors import ThalwegError
 from thalweg.domain.table_sql import SqlFault, SqlForbidden
 from thalweg.store.sqlite.sql.engine import HEAP_BYTES, Engine, Moved
 from thalweg.store.sqlite.sql.made import OutOfTime
@@ -50,6 +51,8 @@ def _reply(engine: Engine, question: tuple[Any, ...]) -> tuple[dict[str, Any], l
         return {"moved": True}, []
     except MemoryError:
         return {"fault": "the statement takes more memory than it may; ask for less at once", "last": True}, []
+    except ThalwegError as error:
+        return {"again": [type(error).__name__, error.parameter or "", error.message]}, []
     except Exception as error:  # (whatever it is, the server has to be told)
         return {"error": f"{type(error).__name__}: {error}"[:500]}, []
 
