@@ -5,9 +5,12 @@ Which behaviour of theirs is checked where is listed in the door's COVERAGE.md.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 import pytest
 from lxml import etree
@@ -265,3 +268,29 @@ def test_a_dump_writes_every_type(site: Site) -> None:
     (cells,) = [line for line in text.splitlines() if line.startswith("1,")]
     assert cells.startswith('1,"a ""b"", c","{""k"":[1,""ö""]}",2016-01-02,2016-01-02T03:04:05.000,-1,1.5,0.1,')
     assert cells.endswith(',"[1,2]",03:04:05')
+
+
+ENDS = ["\r", "a\rb", "a\r\nb", "\n", "", '"', "a\tb,c"]
+
+
+@pytest.mark.parametrize(("form", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_carriage_returns_inside_of_cells_end_no_row(site: Site, form: str, delimiter: str) -> None:
+    fields = [{"id": "t", "type": "text"}, {"id": "u", "type": "text"}]
+    table = site.table(fields, records=[{"t": text, "u": text} for text in ENDS])
+    dumped = site.get(f"/datastore/dump/{table}", format=form).content.decode()
+    search = site.search(table, records_format=form, sort="_id")["records"]
+    for text, header in ((dumped, [["_id", "t", "u"]]), (search, [])):
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+        assert rows == [*header, *([str(number), text, text] for number, text in enumerate(ENDS, 1))]
+    alone = site.get(f"/datastore/dump/{table}", format=form, fields="t").content.decode()
+    assert list(csv.reader(io.StringIO(alone, newline=""), delimiter=delimiter)) == [["t"], *([text] for text in ENDS)]
+
+
+@pytest.mark.parametrize("name", ["a²", "ºb", "²", "x½", "à-b.c", "1a", "\uff41", "a\u0301", "\U0001d4b3", "a:b"])
+def test_whatever_a_column_is_called_a_dump_is_xml(site: Site, name: str) -> None:
+    table = site.table([{"id": name, "type": "text"}], records=[{name: "here"}])
+    content = site.get(f"/datastore/dump/{table}", format="xml").content
+    # Expat goes by another edition of XML than libxml2.
+    expat.ParserCreate().Parse(content, True)
+    ((element,),) = etree.fromstring(content)
+    assert element.text == "here"

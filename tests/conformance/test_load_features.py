@@ -886,3 +886,32 @@ def test_a_value_that_is_called_features_is_no_name(loader: Loader, tmp_path: Pa
     one = {"type": "Feature", "geometry": place, "properties": {"n": 1}, "id": "features"}
     path.write_text("\n".join(json.dumps(item) for item in (one, one | {"id": "other"})))
     assert loader.loaded(path).loaded == 2
+
+
+def test_of_two_loads_into_one_layer_at_once_the_later_one_counts(
+    loader: Loader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = collection(tmp_path / "first.geojson", feature(at(1, 1), who="first"))
+    later = collection(tmp_path / "later.geojson", feature(at(2, 2), who="later"))
+    load, before = FeatureService.load, FeatureService.put_layer
+    reports: list[LayerReport] = []
+
+    def at_the_begin(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(FeatureService, "load", load)
+        reports.append(loader.loaded(later, name="both", if_exists=IfExists.REPLACE))
+        return load(*arguments, **options)
+
+    def at_the_end(*arguments: Any, **options: Any) -> Any:
+        if "replaces" in options:
+            monkeypatch.setattr(FeatureService, "put_layer", before)
+            reports.append(loader.loaded(later, name="both", if_exists=IfExists.REPLACE))
+        return before(*arguments, **options)
+
+    for method, overtaken in (("load", at_the_begin), ("put_layer", at_the_end)):
+        monkeypatch.setattr(FeatureService, method, overtaken)
+        report = loader.load(first, name="both", if_exists=IfExists.REPLACE)
+        assert "Another load into the layer 'both' began meanwhile" in report.error
+        assert [row["who"] for row in loader.rows("both")] == ["later"]
+    assert [report.how for report in reports] == ["new", "replaced"]
+    assert list(loader.service.stored_layers(loader.workspace)) == ["both"]
+    assert_clean(loader.store)

@@ -16,6 +16,7 @@ import orjson
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import ROW_ID, Field, SortKey, Table
+from thalweg.domain.xmlnames import NOT_NAME, NOT_START
 from thalweg.doors.ckan.errors import NoSuchPage, fault
 from thalweg.doors.ckan.reading import Parameters
 from thalweg.doors.ckan.rows import RANK, RowWriter, is_free_text
@@ -32,7 +33,6 @@ _BOM: Final = b"\xef\xbb\xbf"
 _BETWEEN: Final = b"],["
 _ESCAPED: Final = re.compile("[&<>\r]|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NOT_NAME: Final = re.compile(r"[^\w.-]", re.UNICODE)
 
 
 def dump(request: Request, services: Services) -> Response:
@@ -167,8 +167,8 @@ def _escaped(text: str) -> str:
 
 def _xml_name(name: str) -> str:
     """A field's name as an element's: what XML does not allow becomes an underscore."""
-    cleaned = _NOT_NAME.sub("_", name)
-    return cleaned if cleaned[:1].isalpha() or cleaned[:1] == "_" else f"_{cleaned}"
+    cleaned = NOT_NAME.sub("_", name)
+    return f"_{cleaned}" if NOT_START.match(cleaned) else cleaned
 
 
 _WRITERS: Final = {"csv": _csv, "tsv": _tsv, "json": _json, "xml": _xml}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import orjson
 
@@ -81,9 +80,7 @@ class RowWriter:
 
     def delimited(self, rows: Sequence[Sequence[Any]], delimiter: str) -> str:
         """Lines that end in a line feed, without a header."""
-        buffer = io.StringIO()
-        csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerows(self.texts(rows))
-        return buffer.getvalue()
+        return _quoted_lines(self.texts(rows), delimiter)
 
     # -------------------------------------------------------------- blocks of columns
 
@@ -103,9 +100,7 @@ class RowWriter:
             for field, cells in zip(self._fields, texts, strict=True)
         ):
             return "\n".join(map(delimiter.join, zip(*texts, strict=True))) + "\n"
-        buffer = io.StringIO()
-        csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerows(zip(*texts, strict=True))
-        return buffer.getvalue()
+        return _quoted_lines(zip(*texts, strict=True), delimiter)
 
     def encoded(self, columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
         """Rows that orjson can write, of columns of cells."""
@@ -124,6 +119,23 @@ class RowWriter:
         if form == "lists":
             return orjson.dumps(self.lists(rows))
         return orjson.dumps(self.delimited(rows, "," if form == "csv" else "\t"))
+
+
+_END: Final = "\r\n"
+"""Signs that rows end with are quoted inside of cells: readers take a carriage return alone for such an end, too."""
+
+
+class _Lines(list[str]):
+    """Takes each row that a writer of CSV writes, without its end."""
+
+    def write(self, line: str) -> None:
+        self.append(line[: -len(_END)])
+
+
+def _quoted_lines(rows: Iterable[Sequence[str]], delimiter: str) -> str:
+    lines = _Lines()
+    csv.writer(lines, delimiter=delimiter, lineterminator=_END).writerows(rows)
+    return "".join([f"{line}\n" for line in lines])
 
 
 def is_free_text(field: Field) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
@@ -20,6 +20,8 @@ from thalweg.domain.errors import (
     AlreadyExists,
     DamagedData,
     InvalidParameter,
+    InvalidRequest,
+    NotFound,
     StoreUnavailable,
     ThalwegError,
 )
@@ -299,12 +301,28 @@ def _store(
         target = replace(made, name=layer.name)
         receipt = service.load(target, rows(service.preparer(target)), by)
         report.loaded = receipt.added
-    except BaseException:
-        service.delete_layer(made, by=by).result()
+    except BaseException as error:
+        if isinstance(error, NotFound):
+            raise _overtaken(layer) from None
+        # Gone already where another load has overtaken this one; what went wrong here is what is told.
+        with suppress(NotFound):
+            service.delete_layer(made, by=by).result()
         raise
     # In one transaction with the end of the layer that it replaces, whose roles are held for it from then on.
-    service.put_layer(workspace, replace(made, name=layer.name, public=layer.public), replaces=existing, by=by).result()
+    ready = replace(made, name=layer.name, public=layer.public)
+    try:
+        service.put_layer(workspace, ready, replaces=existing, by=by).result()
+    except NotFound:
+        raise _overtaken(layer) from None
     report.how = "new" if existing is None else "replaced"
+
+
+def _overtaken(layer: Layer) -> InvalidRequest:
+    """Of two loads into one layer at once the later one counts: it cannot be told from one that runs again."""
+    return InvalidRequest(
+        f"Another load into the layer '{layer.name}' began meanwhile, or the layer was deleted: nothing of this one is "
+        "stored."
+    )
 
 
 def _append(
