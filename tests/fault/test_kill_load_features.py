@@ -94,9 +94,14 @@ def test_helping_processes_end_with_a_load_that_ends_early(tmp_path: Path, numbe
     service = FeatureService(store)
     try:
         words = ["load", "features", "--store", backend.url, str(path), "--quiet"]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "thalweg", *words], stderr=subprocess.PIPE, start_new_session=True, text=True
-        )
+        # What a script starts in the background ignores the signal, and so would all that it starts.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "thalweg", *words], stderr=subprocess.PIPE, start_new_session=True, text=True
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
         until = time.monotonic() + 60
         while not service.stored_layers(store.workspaces()["default"]):
             assert process.poll() is None
