@@ -23,7 +23,7 @@ from tests.store.support import WAIT_S
 from tests.store.table_support import make
 
 from thalweg.domain.store import Store
-from thalweg.domain.table_sql import MadeTable, SqlLimits
+from thalweg.domain.table_sql import MadeTable, SqlFault, SqlLimits
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, Table
 
@@ -213,6 +213,35 @@ def differences(mine: Sequence[Sequence[Any]], theirs: Sequence[Sequence[Any]], 
             if not same(x, y, kind):
                 return f"{kind}: {x!r} instead of {y!r}"
     return ""
+
+
+def statements(name: str) -> list[str]:
+    """Those of a file beside this one, a line each; lines that begin with dashes are remarks."""
+    lines = (Path(__file__).parent / name).read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("-- ")]
+
+
+def unlike(postgres: Postgres, store: Store, known: Mapping[str, Table | MadeTable], asked: Sequence[str]) -> list[str]:
+    """Statements that a store answers otherwise than PostgreSQL, or not at all, and what is not alike; rows in any
+    order where none is asked for."""
+    wrong: list[str] = []
+    for sql in asked:
+        columns, theirs = postgres.ask(sql)
+        try:
+            fields, records = ask(store, known, sql)
+        except SqlFault as error:
+            wrong.append(f"{sql}\n    {error}")
+            continue
+        mine = rows_of(fields, records)
+        if fields != columns:
+            wrong.append(f"{sql}\n    {fields} instead of {columns}")
+            continue
+        if "ORDER BY" not in sql:
+            mine, theirs = in_any_order(mine), in_any_order(theirs)
+        found = differences(mine, theirs, [kind for _, kind in columns])
+        if found:
+            wrong.append(f"{sql}\n    {found}")
+    return wrong
 
 
 def in_any_order(rows: Sequence[Sequence[Any]]) -> list[Any]:

@@ -16,7 +16,7 @@ from thalweg.domain.blocks import Block, Column, ValueKind
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Feature, ObservedProperty, Procedure, ProcedureKind, Unit
 from thalweg.domain.geometry import point
 from thalweg.domain.observations import Insertion, OnDuplicate, Receipt, TrackState
-from thalweg.domain.store import Registration, SeriesRegistration, Store
+from thalweg.domain.store import Finding, Registration, SeriesRegistration, Store
 from thalweg.domain.time import ALL_TIME, Duration, Interval
 from thalweg.store.open import open_store
 
@@ -92,6 +92,14 @@ class SqliteBackend:
 
     def beside(self, name: str) -> str:
         return str(self._folder / name)
+
+    def findings_after(self, statement: str) -> list[Finding]:
+        """What a check finds when somebody else has written to the database meanwhile."""
+        self.close()
+        connection = apsw.Connection(self.url.removeprefix("sqlite:///"))
+        connection.execute(statement)
+        connection.close()
+        return list(self.open().check())
 
     def url_of(self, target: str) -> str:
         return f"sqlite:///{target}"

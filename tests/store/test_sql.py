@@ -25,7 +25,9 @@ from tests.store.sql_support import (
     differences,
     in_any_order,
     rows_of,
+    statements,
     tables,
+    unlike,
 )
 from tests.store.table_support import alter, find, insert, make, numbered
 
@@ -38,13 +40,6 @@ from thalweg.sql.allowed import FUNCTIONS
 from thalweg.sql.parse import MAX_DEPTH, MAX_NODES, MAX_SQL_BYTES, MAX_TABLES, parse
 from thalweg.store.open import open_store
 from thalweg.store.sqlite.sql.calls import NAMES
-
-HERE = Path(__file__).parent
-
-
-def statements(name: str) -> list[str]:
-    lines = (HERE / name).read_text().splitlines()
-    return [line for line in lines if line and not line.startswith("-- ")]
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +79,8 @@ def known(kept: Store) -> dict[str, Table]:
 def test_statements_of_users_are_answered_as_postgresql_answers_them(
     postgres: Postgres, kept: Store, known: dict[str, Table]
 ) -> None:
-    wrong: list[str] = []
     asked = statements("sql_answered.sql")
-    for sql in asked:
-        columns, theirs = postgres.ask(sql)
-        fields, records = ask(kept, known, sql)
-        mine = rows_of(fields, records)
-        if fields != columns:
-            wrong.append(f"{sql}\n    {fields} instead of {columns}")
-            continue
-        if "ORDER BY" not in sql:
-            mine, theirs = in_any_order(mine), in_any_order(theirs)
-        found = differences(mine, theirs, [kind for _, kind in columns])
-        if found:
-            wrong.append(f"{sql}\n    {found}")
+    wrong = unlike(postgres, kept, known, asked)
     assert not wrong, "\n".join(wrong)
     assert len(asked) > 250
 

@@ -17,7 +17,7 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from tests.store.sql_support import Postgres, ask, differences, in_any_order, rows_of, same
+from tests.store.sql_support import Postgres, ask, differences, rows_of, same, statements, unlike
 from tests.store.support import (
     EVERY_KIND,
     STEP,
@@ -52,7 +52,6 @@ from thalweg.services.procedure_tables import ProcedureTables
 from thalweg.store.open import open_store
 from thalweg.store.sqlite.sql.made import MAX_MODULES, Reads
 
-HERE = Path(__file__).parent
 NYC = Path(thalweg.__file__).parent / "demo" / "nyc2013"
 AIRPORTS = (Field("name", FieldType.TEXT), Field("opened", FieldType.TIMESTAMPTZ))
 AIRPORT_ROWS = (
@@ -136,25 +135,8 @@ def postgres() -> Iterator[Postgres]:
 def test_statements_over_a_year_of_real_stations_are_answered_as_postgresql_answers_them(
     postgres: Postgres, kept: Store, known: Known
 ) -> None:
-    lines = (HERE / "sql_procedures.sql").read_text().splitlines()
-    asked = [line for line in lines if line and not line.startswith("-- ")]
-    wrong: list[str] = []
-    for sql in asked:
-        columns, theirs = postgres.ask(sql)
-        try:
-            fields, records = ask(kept, known, sql)
-        except SqlFault as error:
-            wrong.append(f"{sql}\n    {error}")
-            continue
-        mine = rows_of(fields, records)
-        if fields != columns:
-            wrong.append(f"{sql}\n    {fields} instead of {columns}")
-            continue
-        if "ORDER BY" not in sql:
-            mine, theirs = in_any_order(mine), in_any_order(theirs)
-        found = differences(mine, theirs, [kind for _, kind in columns])
-        if found:
-            wrong.append(f"{sql}\n    {found}")
+    asked = statements("sql_procedures.sql")
+    wrong = unlike(postgres, kept, known, asked)
     assert not wrong, "\n".join(wrong)
     assert len(asked) > 60
 

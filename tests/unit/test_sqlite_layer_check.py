@@ -54,11 +54,7 @@ def test_spoilt_layer_is_found(backend: SqliteBackend, spoil: str, problem: str)
     FeatureService(store).load(made, [batch((0, point(n % 180, n % 90), {"name": str(n)}) for n in range(1500))], ME)
     edit(store, Update(made.id, by_number(3), {"name": "x"}), Delete(made.id, by_number(1499, 1500)))
     assert list(store.check()) == []
-    backend.close()
-    connection = apsw.Connection(backend.url.removeprefix("sqlite:///"))
-    connection.execute(spoil)
-    connection.close()
-    found = list(backend.open().check())
+    found = backend.findings_after(spoil)
     assert any(problem in finding.problem for finding in found), found
     assert all("layer" in finding.place or finding.place in ("file", "locks") for finding in found)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import apsw
 import pytest
 from tests.store.layer_support import ME, batch, make_layer, point
 from tests.store.published_support import publish, work
@@ -58,10 +57,6 @@ def test_spoilt_published_stream_is_found(backend: SqliteBackend, spoil: str, pr
     publish(store, layer.workspace_id, SourceKind.LAYER, layer.id, name="layer")
     work(store)
     assert list(store.check()) == []
-    backend.close()
-    connection = apsw.Connection(backend.url.removeprefix("sqlite:///"))
-    connection.execute(spoil)
-    connection.close()
-    found = list(backend.open().check())
+    found = backend.findings_after(spoil)
     assert any(problem in finding.problem for finding in found), found
     assert all(finding.place.startswith("event stream") for finding in found)
