@@ -210,6 +210,10 @@ class Search(Protocol):
         """Whether a page takes some microseconds whatever the table's length and the offset."""
         ...
 
+    def attempt(self, limit: int, offset: int) -> Page | None:
+        """As ``run``; None if that would take longer than about a millisecond."""
+        ...
+
     def run(self, limit: int, offset: int) -> Page:
         """Rows as of the last commit, rows and total of one state. Raises NotFound when the table is gone or its
         records were moved meanwhile: look the table up again."""

@@ -470,6 +470,10 @@ class ProcedureSearch:
     def is_quick(self) -> bool:
         return self._by_time and self._exact
 
+    def attempt(self, limit: int, offset: int) -> Page | None:
+        """See ``domain.tables.Search.attempt``."""
+        return self.run(limit, offset) if self.is_quick else None
+
     def run(self, limit: int, offset: int) -> Page:
         """Rows and total of one state where it is quick; otherwise of what was there all the while."""
         if self.is_quick:

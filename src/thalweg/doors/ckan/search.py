@@ -18,8 +18,7 @@ import orjson
 
 from thalweg.domain.access import Principal
 from thalweg.domain.errors import NotFound, ThalwegError
-from thalweg.domain.tables import ROW_ID, AllOf, Search, SortKey, Table, TableQuery, TextTerm
-from thalweg.doors.ckan.errors import JSON
+from thalweg.domain.tables import ROW_ID, AllOf, Page, Search, SortKey, Table, TableQuery, TextTerm
 from thalweg.doors.ckan.filters import condition_of
 from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.rows import RANK, RowWriter
@@ -39,16 +38,17 @@ MAX_INLINE_ROWS: Final = 1_000
 """Longest page that is made on the event loop: some three milliseconds."""
 MAX_INLINE_SCAN: Final = 10_000
 """Records of a table that is looked through on the event loop; others are in a thread."""
-_HEADERS: Final = (("Vary", "Cookie"),)
 
 
 @dataclass(slots=True)
 class Prepared:
     """A search made ready for a table as it is.
 
+    call        the request, or one like it that anybody else may have made
     head, tail  the answer before the records and after them, in parts between which numbers go
     """
 
+    call: Call
     key: str
     table: Table
     search: Search
@@ -99,7 +99,7 @@ def prepare(table: Table, given: Mapping[str, Any], services: Services, call: Ca
         next_page = -1 if query.sort == (SortKey(ROW_ID, True),) else 1
     link = _link(call.request)
     return Prepared(
-        str(key), table, search, writer, form, limit, offset, (start, rest), tail, link, next_page
+        call, str(key), table, search, writer, form, limit, offset, (start, rest), tail, link, next_page
     )  # fmt: skip
 
 
@@ -182,11 +182,26 @@ def _sort(read: Parameters, names: set[str]) -> tuple[SortKey, ...]:
 # ------------------------------------------------------------------ answering
 
 
+def at_once(prepared: Prepared, offset: int, has_offset: bool, services: Services) -> bytes | None:
+    """The whole answer; None if that takes longer than may be taken on the event loop. Raises NotFound when the table
+    has changed its place."""
+    limit, search = prepared.limit, prepared.search
+    if limit > MAX_INLINE_ROWS:
+        return None
+    if search.is_quick or services.tables.figures(prepared.table).count <= MAX_INLINE_SCAN:
+        return written(prepared, search.run(limit, offset), offset, has_offset)
+    page = search.attempt(limit, offset)
+    return None if page is None else written(prepared, page, offset, has_offset)
+
+
 def run(prepared: Prepared, offset: int, has_offset: bool) -> bytes:
-    """The whole answer. Raises NotFound when the table has changed its place."""
-    limit = prepared.limit
-    page = prepared.search.run(limit, offset)
-    rows = page.rows
+    """The whole answer, however long it takes. Raises NotFound when the table has changed its place."""
+    return written(prepared, prepared.search.run(prepared.limit, offset), offset, has_offset)
+
+
+def written(prepared: Prepared, page: Page, offset: int, has_offset: bool) -> bytes:
+    """The answer that a page is given in."""
+    limit, rows = prepared.limit, page.rows
     start, rest = prepared.head
     link = prepared.link
     joint = "&" if "?" in link else "?"
@@ -225,34 +240,32 @@ def datastore_search(call: Call, services: Services) -> Response:
         return _all_tables(call, services)
     table = services.tables.active_table(str(key), call.request.principal)
     prepared = prepare(table, given, services, call)
-    if is_short(prepared, services):
-        return wrapped(call, _searched(call, prepared, services))
-    response = wrapped(call, b"")
-    response.body = in_thread(lambda: wrapped(call, _searched(call, prepared, services)))
+    return _searched(call, prepared, prepared.offset, given.get("offset") not in (None, ""), services)
+
+
+def _searched(call: Call, prepared: Prepared, offset: int, has_offset: bool, services: Services) -> Response:
+    """A page at once, or else from a thread."""
+    try:
+        found = at_once(prepared, offset, has_offset, services)
+    except NotFound:
+        # Its records were moved at this moment: it is looked up again in the thread.
+        found = None
+    response = wrapped(call, found or b"")
+    if found is None:
+        principal = call.request.principal
+        response.body = in_thread(lambda: wrapped(call, _looked_up(prepared, offset, has_offset, principal, services)))
     return response
 
 
-def is_short(prepared: Prepared, services: Services) -> bool:
-    """Whether a page takes no longer than may be taken on the event loop."""
-    if prepared.limit > MAX_INLINE_ROWS:
-        return False
-    return prepared.search.is_quick or services.tables.figures(prepared.table).count <= MAX_INLINE_SCAN
-
-
-def _searched(call: Call, prepared: Prepared, services: Services) -> bytes:
-    given = call.parameters
+def _looked_up(prepared: Prepared, offset: int, has_offset: bool, principal: Principal, services: Services) -> bytes:
     for _ in range(_TRIES):
         try:
-            return run(prepared, prepared.offset, _gives_offset(given))
+            return run(prepared, offset, has_offset)
         except NotFound:
             # All its records were deleted at this moment, or it is gone: look again.
-            table = services.tables.active_table(prepared.key, call.request.principal)
-            prepared = prepare(table, given, services, call)
-    return run(prepared, prepared.offset, _gives_offset(given))
-
-
-def _gives_offset(given: Mapping[str, Any]) -> bool:
-    return given.get("offset") not in (None, "")
+            table = services.tables.active_table(prepared.key, principal)
+            prepared = prepare(table, prepared.call.parameters, services, prepared.call)
+    return run(prepared, offset, has_offset)
 
 
 def _all_tables(call: Call, services: Services) -> Response:
@@ -328,12 +341,8 @@ class Remembered:
         if prepared is not None:
             table = services.tables.active_table(prepared.key, principal)
             if table.generation == prepared.table.generation:
-                if not is_short(prepared, services):
-                    return None
-                try:
-                    return Response(run(prepared, offset, bool(places)), JSON, 200, [*_HEADERS])
-                except NotFound:
-                    return None
+                call = Call("datastore_search", prepared.call.parameters, request)
+                return _searched(call, prepared, offset, bool(places), services)
         try:
             prepared = self._make(request, text, bool(places), principal, services)
         except ThalwegError:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final, TypeAlias
 from weakref import WeakSet
 
@@ -24,6 +25,8 @@ READER_CACHE_KIB: Final = 4096
 TOGETHER_CACHE_KIB: Final = 65_536
 """Of the one thread that answers short requests together. Boxes and lists of ids find their features all over a large
 layer, a page of the file each: 1.2 µs from this cache, 3 from the system's."""
+BRIEF_STEPS: Final = 1_000
+"""Of SQLite's machine between looks at the clock: some tens of microseconds."""
 WRITER_CACHE_KIB: Final = 32_768
 WAL_LIMIT_BYTES: Final = 64 << 20
 """The write-ahead log is cut to this when it starts again from the beginning."""
@@ -130,19 +133,24 @@ def domain_error(error: BaseException) -> BaseException:
     return error
 
 
+class TooSlow(Exception):
+    """What was begun within ``Reader.brief`` takes longer."""
+
+
 class Reader:
     """One thread's connection for reading. Every statement is read to its end: nothing stays open between calls.
 
     known  while a snapshot is held (``Readers.held``): what has been found out in it, by name; else None
     """
 
-    __slots__ = ("__weakref__", "connection", "cursor", "is_roomy", "known")
+    __slots__ = ("__weakref__", "_end", "connection", "cursor", "is_roomy", "known")
 
     def __init__(self, path: Path) -> None:
         self.connection = connect(path, writer=False)
         self.cursor = self.connection.cursor()
         self.known: dict[Hashable, Any] | None = None
         self.is_roomy = False
+        self._end = 0.0
 
     def widen(self) -> None:
         """Give it the cache of the thread that reads most, once."""
@@ -155,7 +163,27 @@ class Reader:
         try:
             return self.cursor.execute(sql, bindings).fetchall()
         except (apsw.Error, UnicodeEncodeError) as error:
+            if self._end and isinstance(error, apsw.InterruptError):
+                raise TooSlow from error
             raise domain_error(error) from error
+
+    @contextmanager
+    def brief(self, seconds: float) -> Iterator[None]:
+        """Statements inside are given up, by TooSlow, once they have taken that long together.
+
+        The clock is looked at between steps of SQLite's machine, of which one takes long only where a virtual table
+        does: words of an index may.
+        """
+        self._end = perf_counter() + seconds
+        self.connection.set_progress_handler(self._is_late, BRIEF_STEPS)
+        try:
+            yield
+        finally:
+            self.connection.set_progress_handler(None)
+            self._end = 0.0
+
+    def _is_late(self) -> bool:
+        return perf_counter() > self._end
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -13,12 +13,14 @@ import orjson
 
 from thalweg.domain.errors import NotFound, TooLarge
 from thalweg.domain.tables import ROW_ID, Page, Table, TableFigures, TableQuery
-from thalweg.store.sqlite.connection import Readers, Row
+from thalweg.store.sqlite.connection import Readers, Row, TooSlow
 from thalweg.store.sqlite.table_cells import decode_rows
 from thalweg.store.sqlite.table_log import BLOCK_BITS
 from thalweg.store.sqlite.table_plan import RANK, Plan, plan
 from thalweg.store.sqlite.table_shape import records_of, texts_of
 
+ATTEMPT_S: Final = 0.001
+"""Longest that a search may take of the time of all who wait at the event loop."""
 BLOCK_ROWS: Final = 2_000
 """Rows of one block of ``records``: as many as the processor's cache holds."""
 MAX_DISTINCT: Final = 1_000_000
@@ -221,6 +223,7 @@ class PreparedSearch:
         self._reader = reader
         self._plan = made
         self._total = total
+        self._is_long = False
         self._table_id = made.table.id
         self._run: Callable[[int, int], Page]
         if made.is_plain:
@@ -248,6 +251,20 @@ class PreparedSearch:
     @property
     def is_quick(self) -> bool:
         return self._plan.is_plain or self._plan.never
+
+    def attempt(self, limit: int, offset: int) -> Page | None:
+        """See ``domain.tables.Search.attempt``. How many records match is known only once they are counted: by an
+        index some thousand are within the time, and what was not once is not tried again."""
+        if self.is_quick:
+            return self.run(limit, offset)
+        if self._is_long or self._plan.match is not None:
+            return None
+        try:
+            with self._readers.mine().brief(ATTEMPT_S):
+                return self.run(limit, offset)
+        except TooSlow:
+            self._is_long = True
+            return None
 
     def run(self, limit: int, offset: int) -> Page:
         """See ``domain.tables.Search.run``."""
