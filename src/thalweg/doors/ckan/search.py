@@ -320,8 +320,8 @@ class Remembered:
         self._lock = Lock()
 
     def quick(self, request: Request, services: Services) -> Response | None:
-        """The answer to a request that is like one before; None: it has to be read. Raises NotFound and what the
-        policy raises."""
+        """The answer to a request of which only the offset may differ from one before, or will from those after; None:
+        it has to be read as a whole. Raises NotFound and what the policy raises."""
         query, body = request.query, request.body
         if len(query) + len(body) > MAX_KEY:
             return None
@@ -340,21 +340,22 @@ class Remembered:
         principal = request.principal
         if prepared is not None:
             table = services.tables.active_table(prepared.key, principal)
-            if table.generation == prepared.table.generation:
-                call = Call("datastore_search", prepared.call.parameters, request)
-                return _searched(call, prepared, offset, bool(places), services)
-        try:
-            prepared = self._make(request, text, bool(places), principal, services)
-        except ThalwegError:
-            # It is said again, and rightly, when the request itself is read.
-            return None
+            if table.generation != prepared.table.generation:
+                prepared = None
         if prepared is None:
-            return None
-        with self._lock:
-            self._kept[key] = prepared
-            if len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
-        return None
+            try:
+                prepared = self._make(request, text, bool(places), principal, services)
+            except ThalwegError:
+                # It is said again, and rightly, when the request itself is read.
+                return None
+            if prepared is None:
+                return None
+            with self._lock:
+                self._kept[key] = prepared
+                if len(self._kept) > MAX_KEPT:
+                    self._kept.popitem(last=False)
+        call = Call("datastore_search", prepared.call.parameters, request)
+        return _searched(call, prepared, offset, bool(places), services)
 
     @staticmethod
     def _make(
