@@ -12,6 +12,8 @@ import pytest
 from lxml import etree
 from tests.conformance.ckan_support import Site
 
+from thalweg.doors.ckan import search
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
@@ -131,6 +133,28 @@ def test_total_only_when_asked_for(site: Site, books: str) -> None:
     assert "total" not in site.search(books, include_total=False)
     assert "total" not in site.search(books, include_total="nonsense")
     assert "total" in site.search(books, include_total="yes")
+
+
+@pytest.mark.parametrize("more", [{"filters": '{"author": "tolstoy"}'}, {"q": "tolstoy"}, {"sort": "b"}])
+def test_a_page_from_a_thread_is_the_same_as_one_given_at_once(
+    site: Site, books: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"resource_id": books, "limit": "1", **more}
+
+    def bodies() -> list[bytes]:
+        # Of a text met first, of one met before, and with another offset.
+        answers = [site.get("/api/action/datastore_search", **asked, offset=offset) for offset in ("0", "0", "1")]
+        assert [answer.status_code for answer in answers] == [200, 200, 200]
+        return [answer.content for answer in answers]
+
+    at_once = bodies()
+    assert at_once[0] == at_once[1]
+    # 2 of the 3 books are Tolstoy's; all are sorted.
+    records = [json.loads(body)["result"] for body in at_once[1:]]
+    assert [found["total"] for found in records] == [3 if "sort" in more else 2] * 2
+    assert records[0]["records"] != records[1]["records"]
+    monkeypatch.setattr(search, "MAX_INLINE_ROWS", 0)
+    assert bodies() == at_once
 
 
 def test_record_formats(site: Site, books: str) -> None:

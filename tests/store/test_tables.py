@@ -29,6 +29,7 @@ from thalweg.domain.tables import (
     TableQuery,
     TextTerm,
 )
+from thalweg.store.sqlite import table_reading
 
 INSERT, UPDATE, UPSERT = Method.INSERT, Method.UPDATE, Method.UPSERT
 
@@ -287,6 +288,35 @@ def test_every_offset_gives_the_same_as_all_records_with_gaps(store: Store) -> N
     assert [row[2] for row in find(store, table, 3, len(kept) - 1)[0]] == [kept[-1], 9999]
     store.delete_records(table, Compare("n", Operator.EQ, (0,)))
     assert [row[2] for row in find(store, table, 1, len(kept) - 1)[0]] == [9999]
+    assert_clean(store)
+
+
+def test_a_search_that_takes_longer_than_it_may_is_given_up_and_can_be_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(store, TWO, numbered(7_000), indexes=(("name",),))
+    third = TableQuery(where=Compare("name", Operator.EQ, ("station 3",)))
+    # Numbers 3, 10, 17 ... lie in records 4, 11, 18 ...: a thousand of them.
+    expected = ([(4, "station 3", 3), (11, "station 3", 10)], 1000)
+    search = store.search(table, third)
+    found = search.attempt(2, 0)
+    assert found is not None
+    assert (found.rows, found.total) == expected
+    monkeypatch.setattr(table_reading, "ATTEMPT_S", 1e-9)
+    late = store.search(table, third)
+    with store.together():
+        assert late.attempt(2, 0) is None
+        page = late.run(2, 0)
+    assert (page.rows, page.total) == expected
+    # What is told by a record's place takes no time.
+    found = store.search(table, TableQuery()).attempt(1, 6_999)
+    assert found is not None
+    assert (found.rows, found.total) == ([(7_000, "station 6", 6_999)], 7_000)
+    monkeypatch.setattr(table_reading, "ATTEMPT_S", 60)
+    assert late.attempt(2, 0) is None
+    assert search.attempt(2, 998) is not None
+    # One step through an index of words can take any time.
+    assert store.search(table, TableQuery(texts=(TextTerm("station"),))).attempt(2, 0) is None
     assert_clean(store)
 
 
