@@ -50,7 +50,7 @@ class Plan:
     where     condition, empty: none; with its bindings
     order     ORDER BY's list
     by_id     0: sorted otherwise; 1, -1: by ``_id`` alone, rising or falling
-    by_rank   whether the order asks for the rank
+    ranked    the rank as an expression, empty: no words are looked for
     never     nothing can match
     match     words that are looked for, as the index of words is asked; None: none
     """
@@ -64,7 +64,7 @@ class Plan:
     bindings: tuple[Any, ...]
     order: str
     by_id: int
-    by_rank: bool
+    ranked: str
     never: bool
     distinct: bool
     match: str | None
@@ -73,6 +73,11 @@ class Plan:
     def is_plain(self) -> bool:
         """Whether it is all records in the order of their numbers: an offset is found by arithmetic."""
         return bool(self.by_id) and not self.where and not self.distinct and not self.never
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether the order asks for the rank."""
+        return bool(self.ranked) and self.ranked in self.order
 
     @property
     def _of_words_alone(self) -> bool:
@@ -92,10 +97,10 @@ class Plan:
         if self.match is None or self.distinct:
             return self.rows_statement()
         texts, records = texts_of(self.table.part), records_of(self.table.part)
-        ranked = _rank(self.table)
+        ranked = self.ranked
         number, source = "r.id", self.source
         order = self.order
-        if self._of_words_alone and (self.by_id or order == _by_rank(self.table)):
+        if self._of_words_alone and (self.by_id or order == f"{ranked} DESC, r.id"):
             number, source, order = f"{texts}.rowid", texts, order.replace("r.id", f"{texts}.rowid")
         chosen = f"FROM {source} WHERE {self.where} ORDER BY {order} LIMIT ? OFFSET ?"
         if self.by_rank:
@@ -128,15 +133,6 @@ class Plan:
         return f"SELECT count(*) FROM {self.source}{where}"
 
 
-def _rank(table: Table) -> str:
-    return f"{table_rank.NAME}({texts_of(table.part)})"
-
-
-def _by_rank(table: Table) -> str:
-    """The order where words are looked for and none is asked for."""
-    return f"{_rank(table)} DESC, r.id"
-
-
 def plan(table: Table, query: TableQuery) -> Plan:
     """Raises InvalidParameter ``fields``, ``sort``, ``filters``, ``q``, ``query``."""
     fields = {field.name: field for field in table.fields}
@@ -146,6 +142,9 @@ def plan(table: Table, query: TableQuery) -> Plan:
     expressions: list[str] = []
     decoders: list[tuple[int, Callable[[Any], Cell]]] = []
     records, texts = records_of(table.part), texts_of(table.part)
+    numbers = {name: field.number for name, field in fields.items()}
+    match = match_expression(query.texts, numbers) if query.texts else None
+    ranked = f"{table_rank.function_of(match)}({texts})" if match else ""
     for place, name in enumerate(columns):
         field = fields.get(name)
         if field is not None:
@@ -156,22 +155,17 @@ def plan(table: Table, query: TableQuery) -> Plan:
         elif name == ROW_ID:
             expressions.append("r.id")
         elif name == RANK and query.texts:
-            expressions.append(_rank(table))
+            # Where nothing can match, none is asked for.
+            expressions.append(ranked or "NULL")
         else:
             raise InvalidParameter("fields", f'invalid value "{name[:200]}"')
     source = f"{records} r"
     parts: list[str] = []
     bindings: list[Any] = []
-    never = False
-    match: str | None = None
-    if query.texts:
-        match = match_expression(query.texts, {field.name: field.number for field in table.fields})
-        if match is None:
-            never = True
-        else:
-            source = f"{texts} JOIN {records} r ON r.id = {texts}.rowid"
-            parts.append(f"{texts} MATCH ?")
-            bindings.append(match)
+    if match:
+        source = f"{texts} JOIN {records} r ON r.id = {texts}.rowid"
+        parts.append(f"{texts} MATCH ?")
+        bindings.append(match)
     builder = _Conditions(fields)
     text = builder.text(query.where)
     if text != "1":
@@ -179,11 +173,10 @@ def plan(table: Table, query: TableQuery) -> Plan:
         bindings += builder.bindings
     if len(bindings) > MAX_VALUES:
         raise InvalidParameter("filters", f"There are more than {MAX_VALUES:,} values to compare with.")
-    ranked = _rank(table) if match else ""
     order, by_id = _order(fields, columns, query, ranked)
     return Plan(
         table, columns, ", ".join(expressions), tuple(decoders), source, " AND ".join(parts), tuple(bindings), order,
-        by_id, bool(ranked) and ranked in order, never, query.distinct, match,
+        by_id, ranked, bool(query.texts) and match is None, query.distinct, match,
     )  # fmt: skip
 
 
