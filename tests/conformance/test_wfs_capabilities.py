@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 import shapely
 from lxml import etree
+from tests.conformance.door_support import Validator
 from tests.conformance.wfs_support import (
     ADMIN,
     GML,
@@ -24,7 +25,6 @@ from tests.conformance.wfs_support import (
     WFS2,
     XSD,
     Answer,
-    Validator,
     Wfs,
     fresh,
     small,

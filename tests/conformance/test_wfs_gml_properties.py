@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
-from tests.conformance.wfs_support import TW, WRITER, Validator, Wfs, fresh
+from tests.conformance.door_support import Validator
+from tests.conformance.wfs_support import TW, WRITER, Wfs, fresh
 
 from thalweg.domain.features import FeatureQuery, FragmentForm
 from thalweg.services.features import stamp_of

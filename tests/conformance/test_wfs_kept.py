@@ -10,7 +10,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tests.conformance.wfs_support import BASE, READER, TOWNS, WRITER, Validator, Wfs, fresh
+from tests.conformance.door_support import Validator
+from tests.conformance.wfs_support import BASE, READER, TOWNS, WRITER, Wfs, fresh
 
 from thalweg.doors.http import Request, Response
 from thalweg.doors.wfs import documents, kept

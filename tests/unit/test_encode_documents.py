@@ -7,11 +7,12 @@ import dataclasses
 import io
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pytest
 from lxml import etree
+from tests.conformance.door_support import Validator
 
 from thalweg.domain.blocks import Block, Column, ValueKind
 from thalweg.domain.catalogue import Feature, ObservedProperty, Procedure, ProcedureKind, Series, Track, Unit
@@ -53,10 +54,6 @@ KINDS = {
     4: (REMARK, ValueKind.TEXT, ""),
     5: (FROST, ValueKind.BOOLEAN, ""),
 }
-
-
-class Validator(Protocol):
-    def validate(self, document: bytes) -> list[str]: ...
 
 
 def instants(*texts: str) -> Any:
