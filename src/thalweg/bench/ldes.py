@@ -295,7 +295,6 @@ class _Follower:
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
         self._begin = 0.0
         self.full: dict[str, float] = {}
-        self.trouble = ""
 
     def start(self) -> None:
         self._begin = time.perf_counter()
@@ -312,8 +311,8 @@ class _Follower:
         while self._left and not self._stop.wait(POLL_S):
             try:
                 held = self._server.held()
-            except BenchError as error:
-                self.trouble = str(error)
+            except BenchError:
+                # What is not full in the end is told.
                 continue
             now = time.perf_counter() - self._begin
             for view in [v for v in self._left if held.get(v, 0) >= self._count]:

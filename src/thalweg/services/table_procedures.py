@@ -470,7 +470,6 @@ class _Builder:
         found: Sequence[tuple[Table, Declaration, tuple[str | int, ...]]],
         key: tuple[object, ...],
     ) -> None:
-        self._base = base
         self._units = dict(base.units)
         self._properties = dict(base.properties)
         self._features = dict(base.features)

@@ -396,7 +396,8 @@ def get_observation_by_id(asked: GetObservationById, services: Services, catalog
         )  # fmt: skip
         return Response(body, asked.response_format.content_type)
     members = _members(found, _places(found, None, asked.version))
-    document = b"".join(om20.write_response(members, offset_s=0, with_quality=True))
+    written = om20.response(members, offset_s=0, with_quality=True)
+    document = written if isinstance(written, bytes) else b"".join(written)
     for name, by_id in _NAMES_BY_ID:
         document = document.replace(name, by_id)
     return Response(document, asked.response_format.content_type)
