@@ -14,7 +14,6 @@ procedures in each operation made the document of 5,100 sensors the end of its l
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 from xxhash import xxh3_128
 
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import Workspace
 from thalweg.domain.snapshot import Catalogue, View
 from thalweg.domain.store import Extent
@@ -344,22 +344,15 @@ class _Cache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stores: WeakKeyDictionary[CatalogueService, OrderedDict[_Key, _Pieces]] = WeakKeyDictionary()
+        self._stores: WeakKeyDictionary[CatalogueService, Bounded[_Key, _Pieces]] = WeakKeyDictionary()
 
     def pieces(self, service: CatalogueService, catalogue: tuple[int, View | None], version: str) -> _Pieces:
         key = (catalogue, version)
         with self._lock:
             kept = self._stores.get(service)
             if kept is None:
-                kept = self._stores[service] = OrderedDict()
-            found = kept.get(key)
-            if found is None:
-                found = kept[key] = _Pieces(version)
-                if len(kept) > MAX_CACHED_WORKSPACES:
-                    kept.popitem(last=False)
-            else:
-                kept.move_to_end(key)
-            return found
+                kept = self._stores[service] = Bounded(MAX_CACHED_WORKSPACES)
+            return kept.recall(key) or kept.put(key, _Pieces(version))
 
 
 _CACHE: Final = _Cache()

@@ -6,12 +6,11 @@ generation, the layers that the caller sees with the generations of their metada
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from typing import Final
 
 from xxhash import xxh3_128
 
+from thalweg.domain.bounded import Bounded
 from thalweg.doors.http import Response
 from thalweg.doors.wfs import capabilities10, capabilities_ows
 from thalweg.doors.wfs.capabilities_common import View
@@ -24,28 +23,7 @@ MAX_CACHED: Final = 64
 """Most documents kept by a process; they differ by workspace, version, sections, address and visibility."""
 
 
-class _Cache:
-    """The documents made last. Any thread may call it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._documents: OrderedDict[object, tuple[bytes, str]] = OrderedDict()
-
-    def get(self, key: object) -> tuple[bytes, str] | None:
-        with self._lock:
-            found = self._documents.get(key)
-            if found is not None:
-                self._documents.move_to_end(key)
-            return found
-
-    def put(self, key: object, document: tuple[bytes, str]) -> None:
-        with self._lock:
-            self._documents[key] = document
-            while len(self._documents) > MAX_CACHED:
-                self._documents.popitem(last=False)
-
-
-_CACHE: Final = _Cache()
+_CACHE: Final[Bounded[object, tuple[bytes, str]]] = Bounded(MAX_CACHED)
 
 
 def get_capabilities(asked: GetCapabilities, context: Context) -> Response:
@@ -83,7 +61,7 @@ def get_capabilities(asked: GetCapabilities, context: Context) -> Response:
             settings.inspire_language,
         ),
     )
-    found = _CACHE.get(key)
+    found = _CACHE.recall(key)
     if found is None:
         view = View(
             asked.version,
