@@ -11,7 +11,7 @@ import orjson
 
 from thalweg.domain.store import Store
 from thalweg.doors.door import Door
-from thalweg.doors.http import Deferred, Request, Response
+from thalweg.doors.http import Deferred, Kept, Request, Response
 from thalweg.services.services import Services
 from thalweg.settings import Settings
 from thalweg.store.open import open_store
@@ -42,6 +42,7 @@ class Answer:
     body: bytes
     etag: str = ""
     headers: list[tuple[str, str]] = field(default_factory=list)
+    kept: Kept | None = None
 
     @property
     def json(self) -> Any:
@@ -87,4 +88,6 @@ class OwnDoor(Generic[AnswerType]):
             body = response.body
             if response.status == 500 and not self.hides_failures:
                 raise
-        return self._answer(response.status, response.content_type, body, response.etag, response.headers)
+        return self._answer(
+            response.status, response.content_type, body, response.etag, response.headers, response.kept
+        )

@@ -296,7 +296,7 @@ class _Pieces:
         body = (head, *[segment.joined for segment in segments], tail)
         if sum(map(len, body)) <= LARGE_BYTES:
             whole = b"".join(body)
-            return Document(whole, _etag(epoch, whole))
+            return Document(whole, _etag(epoch, whole), Kept())
         return Document(body, _etag(epoch, head, *[segment.digest for segment in segments], tail), Kept())
 
     def _segmented(self, pieces: Sequence[_Piece]) -> list[_Segment]:

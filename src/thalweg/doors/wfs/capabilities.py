@@ -11,7 +11,7 @@ from typing import Final
 from xxhash import xxh3_128
 
 from thalweg.domain.bounded import Bounded
-from thalweg.doors.http import Response
+from thalweg.doors.http import Kept, Response
 from thalweg.doors.wfs import capabilities10, capabilities_ows
 from thalweg.doors.wfs.capabilities_common import View
 from thalweg.doors.wfs.context import Context
@@ -23,7 +23,8 @@ MAX_CACHED: Final = 64
 """Most documents kept by a process; they differ by workspace, version, sections, address and visibility."""
 
 
-_CACHE: Final[Bounded[object, tuple[bytes, str]]] = Bounded(MAX_CACHED)
+_CACHE: Final[Bounded[object, tuple[bytes, str, Kept]]] = Bounded(MAX_CACHED)
+"""Documents, with what the server needs to compress each once."""
 
 
 def get_capabilities(asked: GetCapabilities, context: Context) -> Response:
@@ -75,10 +76,9 @@ def get_capabilities(asked: GetCapabilities, context: Context) -> Response:
             sequence,
         )
         body = capabilities10.document(view) if asked.version == V10 else capabilities_ows.document(view)
-        found = body, f'"{xxh3_128(body).hexdigest()}"'
-        _CACHE.put(key, found)
-    body, etag = found
-    return Response(body, "text/xml" if asked.version in (V10, V11) else "application/xml", etag=etag)
+        found = _CACHE.put(key, (body, f'"{xxh3_128(body).hexdigest()}"', Kept()))
+    body, etag, kept = found
+    return Response(body, "text/xml" if asked.version in (V10, V11) else "application/xml", etag=etag, kept=kept)
 
 
 def _is_current(asked: GetCapabilities, sequence: int) -> bool:
