@@ -473,11 +473,6 @@ class Settings:
     origins: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def data_folder(self) -> Path:
-        """The folder of the store's file."""
-        return store_folder(self.store)
-
-    @property
     def listens_on_all(self) -> bool:
         """Whether the address to listen on is every address of the machine."""
         return self.host in ("", "0.0.0.0", "::")  # noqa: S104 (compared, not bound)

@@ -494,16 +494,19 @@ def test_view_that_is_not_full_in_time_makes_the_run_partial(tmp_path: Path, mon
 # ---------------------------------------------------------------- what is missing, what breaks
 
 
+@pytest.mark.parametrize(("status", "told"), [(404, "is not there"), (503, "answered 503, text/html."), (200, None)])
 @pytest.mark.parametrize("profile", ["datastore-search", "ldes-100k", "wfs-study", "sos-day"])
-def test_target_that_does_not_speak_the_protocol(profile: str, tmp_path: Path) -> None:
-    def nothing(*_: Any) -> tuple[int, str, bytes]:
-        return 404, "text/html", b"<html/>"
+def test_target_that_does_not_speak_the_protocol(profile: str, status: int, told: str | None, tmp_path: Path) -> None:
+    def page(*_: Any) -> tuple[int, str, bytes]:
+        return status, "text/html", b"<!doctype html>\n<html>\n<p>a page\n<p>for people\n</html>\n"
 
-    with serving(nothing) as url:
+    with serving(page) as url:
         ended = bench("run", profile, "--target", url, "--out", str(tmp_path / "r.json"))
     assert ended.exit_code == 1
-    assert len(ended.output.splitlines()) == 1
-    assert "is not there" in ended.output or "answered 404" in ended.output
+    (line,) = ended.output.splitlines()
+    assert url in line
+    assert "for people" not in line
+    assert told is None or told in line
     assert not (tmp_path / "r.json").exists()
 
 

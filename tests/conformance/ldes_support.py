@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import rdflib
 from rdflib.compare import isomorphic
+from tests.conformance import door_support
+from tests.conformance.door_support import OwnDoor
 
 from thalweg.domain.access import Principal, Role
-from thalweg.doors.http import Deferred, Request, Response
+from thalweg.doors.http import Request
 from thalweg.doors.ldes import make_door
-from thalweg.services.services import Services
 from thalweg.services.stream_work import StreamWork
 from thalweg.settings import Settings
-from thalweg.store.open import open_store
 
 BASE = "http://x.org/ldes"
 ADMIN = Principal("ada", Role.ADMIN)
@@ -92,18 +91,8 @@ def member(
     return PREFIXES + " ;\n  ".join(lines) + " .\n"
 
 
-@dataclass
-class Answer:
+class Answer(door_support.Answer):
     """A response, its body read."""
-
-    status: int
-    content_type: str
-    body: bytes
-    etag: str = ""
-    headers: list[tuple[str, str]] = field(default_factory=list)
-
-    def header(self, name: str) -> str:
-        return dict(self.headers).get(name, "")
 
     @property
     def text(self) -> str:
@@ -135,31 +124,12 @@ def same(one: rdflib.Graph, other: rdflib.Graph) -> bool:
     return bool(isomorphic(one, other))
 
 
-class Ldes:
+class Ldes(OwnDoor[Answer]):
     """The door over a store of its own."""
 
     def __init__(self, folder: Path, settings: Settings | None = None) -> None:
-        self.store = open_store(f"sqlite:///{folder / 'ldes.sqlite'}")
-        self.settings = settings or Settings()
-        self.services = Services.over(self.store, self.settings)
-        self.door = make_door(self.settings)
+        super().__init__(folder, make_door, Answer, settings or Settings())
         self.work = StreamWork(self.store)
-
-    def close(self) -> None:
-        self.store.close()
-
-    def send(self, request: Request) -> Answer:
-        response: Response | Deferred
-        try:
-            response = self.door.handle(request, self.services)
-            if isinstance(response, Deferred):
-                response = response.finish(response.future.result(30))
-            body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-        except Exception as error:
-            response = self.door.render_error(request, error)
-            assert isinstance(response.body, bytes)
-            body = response.body
-        return Answer(response.status, response.content_type, body, response.etag, response.headers)
 
     def ask(
         self,
@@ -181,8 +151,9 @@ class Ldes:
             given.append((b"accept", accept.encode()))
         data = body.encode() if isinstance(body, str) else body
         who = principal or (READER if method == "GET" else ADMIN)
-        request = Request(method, path.strip("/"), query.encode(), tuple(given), data, "default", BASE, who, "r-1")
-        return self.send(request)
+        return self.handle(
+            Request(method, path.strip("/"), query.encode(), tuple(given), data, "default", BASE, who, "r-1")
+        )
 
     def get(self, path: str, accept: str = "", **more: object) -> Answer:
         return self.ask("GET", path, accept=accept, **more)  # type: ignore[arg-type]

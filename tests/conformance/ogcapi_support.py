@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import numpy as np
 import shapely
+from tests.conformance import door_support
+from tests.conformance.door_support import OwnDoor
 
 from thalweg.domain.access import Principal, Role
 from thalweg.domain.features import Features, Field, FieldKind, GeometryKind, Layer
-from thalweg.domain.store import Store
 from thalweg.doors.features import make_door
-from thalweg.doors.http import Deferred, Request, Response
-from thalweg.services.services import Services
+from thalweg.doors.http import Request
 from thalweg.settings import Settings
-from thalweg.store.open import open_store
 
 BASE = "http://x.org/features"
 CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
@@ -31,26 +29,12 @@ NOBODY = Principal("", Role.NOTHING)
 Row = tuple[int, Mapping[str, Any], str | None]
 
 
-@dataclass
-class Answer:
+class Answer(door_support.Answer):
     """A response, its body read."""
-
-    status: int
-    content_type: str
-    body: bytes
-    etag: str = ""
-    headers: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
     @property
     def ids(self) -> list[str]:
         return [feature["id"] for feature in self.json["features"]]
-
-    def header(self, name: str) -> str:
-        return next((value for key, value in self.headers if key.lower() == name.lower()), "")
 
     def link(self, rel: str, media_type: str = "") -> str:
         """The address of the first link of that relation; empty if there is none."""
@@ -60,17 +44,11 @@ class Answer:
         return ""
 
 
-class Door:
+class Door(OwnDoor[Answer]):
     """The door over a store of its own."""
 
     def __init__(self, folder: Path, settings: Settings | None = None) -> None:
-        self.store: Store = open_store(f"sqlite:///{folder / 'features.sqlite'}")
-        self.settings = settings or Settings(public_url="http://x.org")
-        self.services = Services.over(self.store, self.settings)
-        self.door = make_door(self.settings)
-
-    def close(self) -> None:
-        self.store.close()
+        super().__init__(folder, make_door, Answer, settings or Settings(public_url="http://x.org"))
 
     def send(
         self,
@@ -84,20 +62,7 @@ class Door:
     ) -> Answer:
         raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in (headers or {}).items()]
         data = body.encode() if isinstance(body, str) else body
-        request = Request(method, path, query.encode(), raw, data, "default", BASE, principal, "r-1")
-        response: Response | Deferred
-        try:
-            response = self.door.handle(request, self.services)
-            if isinstance(response, Deferred):
-                response = response.finish(response.future.result(30))
-            content = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-        except Exception as error:
-            response = self.door.render_error(request, error)
-            assert isinstance(response.body, bytes)
-            content = response.body
-            if response.status == 500:
-                raise
-        return Answer(response.status, response.content_type, content, response.etag, response.headers)
+        return self.handle(Request(method, path, query.encode(), raw, data, "default", BASE, principal, "r-1"))
 
     def get(self, path: str, principal: Principal = READER, /, **parameters: Any) -> Answer:
         """GET with parameters; a name's double underscore is a hyphen."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlencode
 
 from lxml import etree
+from tests.conformance import door_support
+from tests.conformance.door_support import OwnDoor, Validator
 
 from thalweg.domain.access import Principal, Role
-from thalweg.domain.store import Store
-from thalweg.doors.http import Deferred, Request, Response
+from thalweg.doors.http import Request
 from thalweg.doors.sos import make_door
-from thalweg.services.services import Services
 from thalweg.settings import Settings
-from thalweg.store.open import open_store
 
 SOS10 = "http://www.opengis.net/sos/1.0"
 SOS20 = "http://www.opengis.net/sos/2.0"
@@ -50,21 +47,8 @@ NS20 = NAMESPACES.format(
 )  # fmt: skip
 
 
-class Validator(Protocol):
-    """The fixture ``schemas``."""
-
-    def validate(self, document: bytes, *, family: str | None = None) -> list[str]: ...
-
-
-@dataclass
-class Answer:
+class Answer(door_support.Answer):
     """A response, its body read, its document parsed if it is one."""
-
-    status: int
-    content_type: str
-    body: bytes
-    etag: str = ""
-    headers: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def root(self) -> etree._Element:
@@ -84,34 +68,19 @@ class Answer:
         return str(self.root.findtext(f"{OWS}Exception/{OWS}ExceptionText"))
 
 
-class Sos:
+class Sos(OwnDoor[Answer]):
     """The door over a store of its own. Every XML answer is checked by its schema."""
 
     def __init__(self, folder: Path, schemas: Validator, settings: Settings | None = None) -> None:
-        self.store: Store = open_store(f"sqlite:///{folder / 'sos.sqlite'}")
-        self.settings = settings or Settings()
-        self.services = Services.over(self.store, self.settings)
-        self.door = make_door(self.settings)
+        super().__init__(folder, make_door, Answer, settings or Settings())
         self._schemas = schemas
 
-    def close(self) -> None:
-        self.store.close()
-
     def send(self, request: Request, *, check: bool = True) -> Answer:
-        response: Response | Deferred
-        try:
-            response = self.door.handle(request, self.services)
-            if isinstance(response, Deferred):
-                response = response.finish(response.future.result(30))
-            body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-        except Exception as error:
-            response = self.door.render_error(request, error)
-            assert isinstance(response.body, bytes)
-            body = response.body
-        if check and "xml" in response.content_type:
-            problems = self._schemas.validate(body)
-            assert problems == [], f"{problems[:3]}\n{body[:3000].decode()}"
-        return Answer(response.status, response.content_type, body, response.etag, response.headers)
+        answer = self.handle(request)
+        if check and "xml" in answer.content_type:
+            problems = self._schemas.validate(answer.body)
+            assert problems == [], f"{problems[:3]}\n{answer.body[:3000].decode()}"
+        return answer
 
     def get(self, principal: Principal = READER, /, **parameters: str) -> Answer:
         """GET with the parameters, encoded as a browser would."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 from tests.conformance.ldes_support import PREFIXES, STREAM
+from tests.conformance.process_support import running
 from tests.conformance.test_server_pages import registration
 
 from thalweg import app
@@ -225,25 +225,8 @@ def test_secrets_are_in_no_back_up_log_or_repr(store: str, tmp_path: Path) -> No
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[str]:
     """The demo served from the folder."""
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("THALWEG_")}
-    environ["PYTHONPATH"] = os.pathsep.join(sys.path)
-    command = [sys.executable, "-m", "thalweg", "demo", "--port", "0", "--workers", "2"]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    try:
-        assert process.stdout is not None
-        said = []
-        for line in process.stdout:
-            said.append(line)
-            if "Ctrl-C" in line:
-                break
-        found = re.search(r"http://127\.0\.0\.1:\d+", "".join(said))
-        assert found is not None
-        yield found.group()
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
+    with running("demo", "--workers", "2", until="Ctrl-C", folder=tmp_path) as served:
+        yield served.url
 
 
 @pytest.mark.client

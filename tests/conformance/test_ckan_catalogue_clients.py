@@ -5,63 +5,27 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from ckanapi import RemoteCKAN
+from tests.conformance.process_support import ckanapi, running, store_with_administrator
 
 from thalweg import app
-from thalweg.domain.access import Role, User
-from thalweg.settings import Settings
 
 pytestmark = pytest.mark.client
 
 
-@contextmanager
-def serving(store: str, *more: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "thalweg", "serve", "--port", str(port), "--store", store, "--workers", "1", *more]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
-    )
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "/api/3/action" in line:
-                break
-        yield f"http://127.0.0.1:{port}", process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
-        process.stdout.close()  # type: ignore[union-attr]
-
-
-def new_store(folder: Path) -> tuple[str, str]:
-    """Address of a store, and an administrator's token."""
-    store = f"sqlite:///{folder / 'ckan.sqlite'}"
-    application = app.build(Settings(store=store, access_log=False))
-    application.store.put_user(User("root", Role.ADMIN, "$argon2id$none", 1)).result(30)
-    token = application.services.access.create_token("root", "")
-    application.close()
-    return store, token
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    store, token = new_store(tmp_path_factory.mktemp("ckan"))
-    with serving(store) as (address, _):
-        yield address, token
+    store, token = store_with_administrator(tmp_path_factory.mktemp("ckan"))
+    with running("serve", "--store", store, "--workers", "1") as served:
+        yield served.url, token
 
 
 @pytest.fixture
@@ -104,20 +68,6 @@ def test_ckanapi_uploads_a_file_that_becomes_a_table(server: tuple[str, str], ck
 
 
 def test_command_line_dumps_and_loads(server: tuple[str, str], ckan: Any, tmp_path: Path) -> None:
-    command = Path(sys.executable).parent / "ckanapi"
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [command, *arguments, "-r", server[0], "-a", server[1]],
-            # It starts itself again for its workers.
-            env=os.environ | {"PATH": f"{command.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
-        return done.stdout
-
     ckan.action.group_create(name="ice", title="Ice")
     ckan.action.organization_create(name="glaciology", title="Glaciology")
     ckan.action.package_create(
@@ -125,21 +75,21 @@ def test_command_line_dumps_and_loads(server: tuple[str, str], ckan: Any, tmp_pa
         extras=[{"key": "k", "value": "v"}], resources=[{"url": "http://example.org/g.csv", "name": "g"}],
     )  # fmt: skip
     for kind in ("groups", "organizations", "datasets"):
-        run("dump", kind, "--all", "-O", str(tmp_path / kind))
+        ckanapi(*server, "dump", kind, "--all", "-O", str(tmp_path / kind))
     lines = [json.loads(line) for line in (tmp_path / "datasets").read_text().splitlines()]
     glaciers = next(line for line in lines if line["name"] == "glaciers")
     assert glaciers["resources"][0]["url"] == "http://example.org/g.csv"
-    run("delete", "datasets", "glaciers")
-    run("action", "dataset_purge", "id=glaciers")
-    run("delete", "groups", "ice")
+    ckanapi(*server, "delete", "datasets", "glaciers")
+    ckanapi(*server, "action", "dataset_purge", "id=glaciers")
+    ckanapi(*server, "delete", "groups", "ice")
     for kind in ("groups", "organizations", "datasets"):
-        run("load", kind, "-I", str(tmp_path / kind))
+        ckanapi(*server, "load", kind, "-I", str(tmp_path / kind))
     again = ckan.action.package_show(id="glaciers")
     for name in ("title", "owner_org", "extras", "name", "num_tags"):
         assert again[name] == glaciers[name]
     assert [group["name"] for group in again["groups"]] == ["ice"]
     assert [r["url"] for r in again["resources"]] == ["http://example.org/g.csv"]
-    assert '"glaciers"' in run("search", "datasets", "q=glaciers")
+    assert '"glaciers"' in ckanapi(*server, "search", "datasets", "q=glaciers")
 
 
 def test_requests_of_other_clients_are_answered(server: tuple[str, str], ckan: Any) -> None:
@@ -181,8 +131,8 @@ def test_requests_of_other_clients_are_answered(server: tuple[str, str], ckan: A
 
 
 def test_a_large_upload_takes_no_memory_and_a_killed_server_leaves_nothing_half(tmp_path: Path) -> None:
-    store, token = new_store(tmp_path)
-    folder = tmp_path / "ckan.sqlite.files"
+    store, token = store_with_administrator(tmp_path)
+    folder = tmp_path / "store.sqlite.files"
     size = 96 << 20
 
     def pieces(count: int, then: threading.Event | None = None) -> Iterator[bytes]:
@@ -197,7 +147,8 @@ def test_a_large_upload_takes_no_memory_and_a_killed_server_leaves_nothing_half(
         yield b"\r\n--b--\r\n"
 
     headers = {"Authorization": token, "Content-Type": "multipart/form-data; boundary=b"}
-    with serving(store) as (address, process):
+    with running("serve", "--store", store, "--workers", "1") as server:
+        address, process = server.url, server.process
         httpx.post(f"{address}/api/action/package_create", json={"name": "large"}, headers={"Authorization": token})
         url = f"{address}/api/action/resource_create"
         made = httpx.post(url, content=pieces(size >> 20), headers=headers, timeout=120)

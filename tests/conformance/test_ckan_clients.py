@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ckanapi import NotAuthorized, NotFound, RemoteCKAN, ValidationError
-
-from thalweg import app
-from thalweg.domain.access import Role, User
-from thalweg.settings import Settings
+from tests.conformance.process_support import ckanapi, running, store_with_administrator
 
 pytestmark = pytest.mark.client
 
@@ -24,26 +16,9 @@ pytestmark = pytest.mark.client
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """Address of the server, and an administrator's token."""
-    folder = tmp_path_factory.mktemp("ckan")
-    store = f"sqlite:///{folder / 'ckan.sqlite'}"
-    application = app.build(Settings(store=store, access_log=False))
-    application.store.put_user(User("root", Role.ADMIN, "$argon2id$none", 1)).result(30)
-    token = application.services.access.create_token("root", "")
-    application.close()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "thalweg", "serve", "--port", str(port), "--store", store, "--workers", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "/api/3/action" in line:
-                break
-        yield f"http://127.0.0.1:{port}", token
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+    store, token = store_with_administrator(tmp_path_factory.mktemp("ckan"))
+    with running("serve", "--store", store, "--workers", "2") as served:
+        yield served.url, token
 
 
 @pytest.fixture
@@ -109,22 +84,8 @@ def test_library_knows_the_errors(server: tuple[str, str], ckan: Any) -> None:
 def test_command_line_acts_and_dumps(server: tuple[str, str], ckan: Any, tmp_path: Path) -> None:
     ckan.action.package_create(name="glaciers", title="Glaciers")
     table = ckan.action.datastore_create(resource={"package_id": "glaciers"}, records=[{"name": "Aletsch", "km": 22.6}])
-    command = Path(sys.executable).parent / "ckanapi"
-
-    def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [command, *arguments, "-r", server[0], "-a", server[1]],
-            # It starts itself again for its workers.
-            env=os.environ | {"PATH": f"{command.parent}{os.pathsep}{os.environ.get('PATH', '')}"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        return done.stdout
-
-    assert '"count": 1' in run("action", "datastore_info", f"id={table['resource_id']}")
-    dumped = run("dump", "datasets", "glaciers", "--datastore-fields", "-O", str(tmp_path / "out.jsonl"))
+    assert '"count": 1' in ckanapi(*server, "action", "datastore_info", f"id={table['resource_id']}")
+    dumped = ckanapi(*server, "dump", "datasets", "glaciers", "--datastore-fields", "-O", str(tmp_path / "out.jsonl"))
     text = (tmp_path / "out.jsonl").read_text()
     assert dumped == ""
     assert '"name":"glaciers"' in text

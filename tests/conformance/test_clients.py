@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import re
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from owslib.sos import SensorObservationService
 from owslib.swe.observation.sos200 import SOSGetObservationResponse
 from owslib.swe.sensor.sml import SensorML
 from owslib.util import ServiceException
+from tests.conformance.process_support import running
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "src/thalweg/demo/nyc2013"
@@ -39,20 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def demo(folder: Path) -> Iterator[str]:
     """Address of the running demo."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "thalweg", "demo", "--port", str(port), "--folder", str(folder), "--workers", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "Ctrl-C" in line:
-                break
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+    with running("demo", "--folder", str(folder), "--workers", "2", until="Ctrl-C") as served:
+        yield served.url
 
 
 def rows(station: str) -> list[dict[str, str]]:

@@ -7,12 +7,9 @@ import base64
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +22,7 @@ from owslib.fes import And, PropertyIsGreaterThan, PropertyIsLike
 from owslib.fes2 import FilterRequest, Or, PropertyIsEqualTo, PropertyIsNull
 from owslib.ogcapi.features import Features
 from owslib.wfs import WebFeatureService
+from tests.conformance.process_support import running
 
 pytestmark = pytest.mark.client
 
@@ -38,40 +36,25 @@ def thalweg(*words: str, given: str = "") -> None:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server with the empty layer ``wells`` and a user who may fill it."""
     tmp_path = tmp_path_factory.mktemp("wells")
     store = ("--store", f"sqlite:///{tmp_path}/thalweg.sqlite")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
     thalweg(
         "layer", "create", "wells", "--geometry", "Point", "--field", "name:text:30", "--field", "depth:integer", *store
     )
     thalweg("user", "add", USER, "--role", "data-manager", *store, given=f"{PASSWORD}\n{PASSWORD}\n")
-    command = [sys.executable, "-m", "thalweg", "serve", "--port", port, "--workers", "1", *store]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    base = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(200):
-            try:
-                httpx.get(f"{base}/health/live", timeout=1)
-                break
-            except httpx.TransportError:
-                time.sleep(0.05)
-        yield base
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+    with running("serve", "--workers", "1", *store) as server:
+        yield server.url
 
 
 @pytest.fixture
-def server(running: str) -> str:
+def server(served: str) -> str:
     """The same, the layer empty."""
-    items = f"{running}/features/collections/wells/items"
+    items = f"{served}/features/collections/wells/items"
     for item in httpx.get(items).json()["features"]:
         assert httpx.delete(f"{items}/{item['id']}", auth=(USER, PASSWORD)).status_code == 204
-    return running
+    return served
 
 
 def fill(server: str) -> list[str]:

@@ -8,10 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +19,7 @@ import pytest
 from owslib.ogcapi.features import Features
 from owslib.util import ServiceException
 from owslib.wfs import WebFeatureService
+from tests.conformance.process_support import running
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "src/thalweg/demo/liechtenstein"
@@ -37,21 +35,9 @@ needs_gdal = pytest.mark.skipif(shutil.which("ogr2ogr") is None, reason="GDAL's 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the running demo."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     folder = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, "-m", "thalweg", "demo", "--port", str(port), "--folder", str(folder), "--workers", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "Ctrl-C" in line:
-                break
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+    with running("demo", "--folder", str(folder), "--workers", "2", until="Ctrl-C") as served:
+        yield served.url
 
 
 def source(layer: str) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def test_streams_of_a_private_workspace_are_for_its_users_alone(ldes: Ldes) -> N
 
     def get(principal: Principal, workspace: str) -> tuple[int, str, str]:
         base = f"http://x.org/{workspace}/ldes"
-        answer = ldes.send(Request("GET", "hindrances", b"", (), b"", workspace, base, principal))
+        answer = ldes.handle(Request("GET", "hindrances", b"", (), b"", workspace, base, principal))
         return answer.status, answer.text, answer.header("Cache-Control")
 
     status, _, caching = get(inside, "closed")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.conformance.test_server import Server, drain
+from tests.conformance.server_support import drain, servers
 from tests.conformance.test_server_process import is_running, run_failing, wait_until, workers
 
 from thalweg.domain.access import Principal, Role
@@ -32,17 +32,8 @@ from thalweg.settings import Settings, load_settings
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Any]:
-    started: list[Server] = []
-
-    def starting(**settings: object) -> Server:
-        started.append(Server(tmp_path, **settings))
-        return started[-1]
-
-    yield starting
-    for server in started:
-        if server.process.poll() is None:
-            server.process.kill()
-            server.process.wait()
+    with servers(tmp_path) as start:
+        yield start
 
 
 # ---------------------------------------------------------------- counting

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.conformance.test_server import Server
+from tests.conformance.server_support import Server
 from tests.conformance.test_server_app import SEGMENTS
 from tests.conformance.test_server_clients import certificate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import resource
 import signal
@@ -13,40 +12,16 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-
-APP = Path(__file__).with_name("test_server_app.py")
-
-
-def _sibling(name: str) -> ModuleType:
-    """Another file of this folder, under whatever import mode the tests run."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-Server: Any = _sibling("test_server").Server
+from tests.conformance.server_support import APP, servers
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Any]:
-    started: list[Any] = []
-
-    def starting(**settings: object) -> Any:
-        started.append(Server(tmp_path, **settings))
-        return started[-1]
-
-    yield starting
-    for server in started:
-        if server.process.poll() is None:
-            server.process.kill()
-            server.process.wait()
+    with servers(tmp_path) as start:
+        yield start
 
 
 def workers(server: Any, count: int) -> set[int]:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 from lxml import etree
+from tests.conformance.door_support import Validator
 from tests.conformance.sos_support import (
     ADMIN,
     NOBODY,
@@ -24,7 +25,6 @@ from tests.conformance.sos_support import (
     SWES,
     TEMPERATURE,
     Sos,
-    Validator,
     fill,
     insert_observation,
     quantity,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.conformance.door_support import Validator
 from tests.conformance.sos_support import (
     NS10,
     NS20,
@@ -19,7 +20,6 @@ from tests.conformance.sos_support import (
     SOS20,
     SWES,
     Sos,
-    Validator,
     fill,
 )
 

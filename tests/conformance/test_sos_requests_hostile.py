@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conformance.door_support import Validator
 from tests.conformance.sos_support import (
     ADMIN,
     NOBODY,
@@ -23,7 +24,6 @@ from tests.conformance.sos_support import (
     SOS10,
     Answer,
     Sos,
-    Validator,
     fill,
     insert_observation,
     quantity,
@@ -269,6 +269,7 @@ def test_failure_inside_says_the_request_id_alone(sos: Sos, monkeypatch: pytest.
         raise RuntimeError("secret")
 
     monkeypatch.setattr("thalweg.services.observe.Observe.read", broken)
+    monkeypatch.setattr(sos, "hides_failures", True)
     answer = sos.sos2("GetObservation")
     assert (answer.status, answer.exception) == (500, ("NoApplicableCode", None))
     assert "r-1" in answer.text

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
+from tests.conformance.door_support import Validator
 from tests.conformance.wfs_support import (
     GML,
     NS1,
@@ -24,7 +25,6 @@ from tests.conformance.wfs_support import (
     WRITER,
     XSD,
     Answer,
-    Validator,
     Wfs,
     fresh,
     small,

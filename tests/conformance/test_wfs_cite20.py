@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
+from tests.conformance.door_support import Validator
 from tests.conformance.wfs_support import (
     FES2,
     GML32,
@@ -25,7 +26,6 @@ from tests.conformance.wfs_support import (
     WRITER,
     XSD,
     Answer,
-    Validator,
     Wfs,
     fresh,
     small,

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import shapely
 from lxml import etree
+from tests.conformance.door_support import Validator
 from tests.conformance.wfs_support import (
     BASE,
     GML,
@@ -21,7 +22,6 @@ from tests.conformance.wfs_support import (
     TW,
     WFS1,
     WFS2,
-    Validator,
     Wfs,
     fresh,
     small,

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from lxml import etree
-from tests.conformance.wfs_support import TW, WRITER, Validator, Wfs, fresh
+from tests.conformance.door_support import Validator
+from tests.conformance.wfs_support import TW, WRITER, Wfs, fresh
 
 from thalweg.domain.features import FeatureQuery, FragmentForm
 from thalweg.services.features import stamp_of
@@ -159,6 +160,17 @@ def test_filters_values_orders_and_projections_name_them(wfs: Wfs) -> None:
     assert children(next(only.root.iter(TW + "roads"))) == [(GML32 + "name", "B")]
     without = wfs.features("roads", propertyName="ref", resourceId="roads.11")
     assert children(next(without.root.iter(TW + "roads"))) == [(TW + "ref", "A1")]
+
+
+def test_a_filter_finds_features_by_a_name_of_their_own_until_they_get_another(wfs: Wfs) -> None:
+    def named(name: str) -> list[str]:
+        return wfs.features("towns", cql_filter=f"\"gml:name\" = '{name}'").ids
+
+    assert (named("Vaduz"), named("First")) == (["towns.1"], [])
+    insert(wfs, f"<tw:towns>{GIVEN}<tw:name>Own</tw:name></tw:towns>")
+    assert (named("Vaduz"), named("First"), named("Own")) == (["towns.1"], ["towns.6"], [])
+    assert update(wfs, "towns.1", "gml:name", "Capital") == 200
+    assert (named("Vaduz"), named("Capital")) == ([], ["towns.1"])
 
 
 def test_stored_answers_of_a_layer_stay_current_and_the_log_knows_what_was(wfs: Wfs) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from tests.conformance.wfs_support import ADMIN, NS1, NS20, READER, WRITER, Validator, Wfs, small
+from tests.conformance.door_support import Validator
+from tests.conformance.wfs_support import ADMIN, NS1, NS20, READER, WRITER, Wfs, small
 
 pytestmark = pytest.mark.fuzz
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.conformance.wfs_support import NS20, READER, URI, WFS1, Validator, Wfs, fresh
+from tests.conformance.door_support import Validator
+from tests.conformance.wfs_support import NS20, READER, URI, WFS1, Wfs, fresh
 
 from thalweg.cli import cli
 

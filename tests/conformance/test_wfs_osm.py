@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 from shapely.geometry import shape
+from tests.conformance.door_support import Validator
 from tests.conformance.wfs_support import (
     GML32,
     LANDUSAGES,
@@ -17,7 +18,6 @@ from tests.conformance.wfs_support import (
     READER,
     WFS2,
     Answer,
-    Validator,
     Wfs,
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.conformance.door_support import Validator
 from tests.conformance.wfs_support import (
     ADMIN,
     FES2,
@@ -20,7 +21,6 @@ from tests.conformance.wfs_support import (
     WFS2,
     WRITER,
     Answer,
-    Validator,
     Wfs,
     fresh,
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import copytree, rmtree
 from tempfile import mkdtemp
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 from uuid import uuid4
 
@@ -16,15 +15,14 @@ import numpy as np
 import orjson
 import shapely
 from lxml import etree
+from tests.conformance import door_support
+from tests.conformance.door_support import OwnDoor, Validator
 
 from thalweg.domain.access import Principal, Role
 from thalweg.domain.features import Features, Field, FieldKind, GeometryKind, Layer
-from thalweg.domain.store import Store
-from thalweg.doors.http import Deferred, Request, Response
+from thalweg.doors.http import Request
 from thalweg.doors.wfs import make_door
-from thalweg.services.services import Services
 from thalweg.settings import Settings
-from thalweg.store.open import open_store
 
 WFS1 = "{http://www.opengis.net/wfs}"
 WFS2 = "{http://www.opengis.net/wfs/2.0}"
@@ -52,39 +50,12 @@ NS1 = (
 )
 
 
-class Validator(Protocol):
-    """The fixture ``schemas``."""
-
-    @property
-    def available(self) -> bool: ...
-
-    def validate(
-        self,
-        document: bytes,
-        *,
-        family: str | None = None,
-        app_schemas: Sequence[str | Path] = (),
-        strict_features: bool = False,
-    ) -> list[str]: ...
-
-
-@dataclass
-class Answer:
+class Answer(door_support.Answer):
     """A response, its body read, its document parsed if it is one."""
-
-    status: int
-    content_type: str
-    body: bytes
-    etag: str = ""
-    headers: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def root(self) -> etree._Element:
         return etree.fromstring(self.body, etree.XMLParser(huge_tree=True))
-
-    @property
-    def json(self) -> Any:
-        return orjson.loads(self.body)
 
     @property
     def exception(self) -> tuple[str, str | None]:
@@ -138,21 +109,15 @@ class Answer:
         return [element.text or "" for element in self.root.iter(TW + name)]
 
 
-class Wfs:
+class Wfs(OwnDoor[Answer]):
     """The door over a store of its own. XML answers are checked by their schemas, features by the door's own."""
 
     def __init__(self, folder: Path, schemas: Validator, settings: Settings | None = None) -> None:
-        self.store: Store = open_store(f"sqlite:///{folder / 'wfs.sqlite'}")
-        self.settings = settings or Settings(public_url="http://x.org")
-        self.services = Services.over(self.store, self.settings)
-        self.door = make_door(self.settings)
+        super().__init__(folder, make_door, Answer, settings or Settings(public_url="http://x.org"))
         self.schemas = schemas
         self.folder = folder
         self._described: dict[str, Path] = {}
         self._families: dict[str, Path] = {}
-
-    def close(self) -> None:
-        self.store.close()
 
     # ---------------------------------------------------------------- layers
 
@@ -197,19 +162,8 @@ class Wfs:
     # ---------------------------------------------------------------- requests
 
     def send(self, request: Request, *, check: bool = True) -> Answer:
-        response: Response | Deferred
-        try:
-            response = self.door.handle(request, self.services)
-            if isinstance(response, Deferred):
-                response = response.finish(response.future.result(30))
-            body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-        except Exception as error:
-            response = self.door.render_error(request, error)
-            assert isinstance(response.body, bytes)
-            body = response.body
-            assert response.status != 500, body
-        answer = Answer(response.status, response.content_type, body, response.etag, response.headers)
-        kind = response.content_type
+        answer = self.handle(request)
+        kind = answer.content_type
         if check and ("xml" in kind or "gml" in kind) and "kml" not in kind and "soap" not in kind:
             self.check(answer)
         return answer

@@ -18,9 +18,6 @@ from tests.fuzz.test_attacks import Victim, harmless, refused, victim
 
 __all__ = ["victim"]
 
-FILTER = (
-    "<fes:Filter xmlns:fes='http://www.opengis.net/fes/2.0' xmlns:gml='http://www.opengis.net/gml/3.2'>{}</fes:Filter>"
-)
 GEOJSON = "application/geo+json"
 
 

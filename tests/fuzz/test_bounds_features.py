@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 from tests.conformance import ogcapi_support, wfs_support
+from tests.conformance.door_support import Validator
 from tests.conformance.policy_layers import definition
-from tests.conformance.wfs_support import NS20, READER, WRITER, Validator, Wfs
+from tests.conformance.wfs_support import NS20, READER, WRITER, Wfs
 from tests.store.test_layers import layer as layer_of
 from tests.store.test_layers import point
 from tests.unit.sos_network import network

@@ -230,9 +230,6 @@ def test_one_odd_body_among_many_that_are_alike(text: str, usual: dict[str, str]
 # ---------------------------------------------------------------- lines
 
 
-SAME = STEADY | {"iri": "http://example.org/m/1", "second": "http://example.org/m/1"}
-
-
 def lines_of(values: dict[str, str]) -> bytes:
     return TRIPLES.format(
         **(STEADY | {"iri": "http://example.org/m/1", "second": "http://example.org/m/1"} | values)

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 from tests.conformance import policy_wfs
+from tests.conformance.door_support import Validator
 from tests.conformance.policy_support import Target
-from tests.conformance.wfs_support import READER, WRITER, Answer, Validator, Wfs, small
+from tests.conformance.wfs_support import READER, WRITER, Answer, Wfs, small
 from tests.fuzz import wfs as fuzz
 from tests.fuzz.mutate import Wire, wire_of
 from tests.property.hostile import Within, changed, is_read_or_refused, requests, texts

@@ -149,7 +149,6 @@ def test_file_is_found_beside_the_store(tmp_path: Path) -> None:
     assert find_file({"THALWEG_STORE": store}, {}) == file
     assert find_file({}, {"store": store}) == file
     assert find_file({"THALWEG_CONFIG": "/etc/other.toml"}, {"store": store}) == Path("/etc/other.toml")
-    assert load_settings(file, {}, {"store": store}).data_folder == tmp_path
 
 
 def test_every_setting_has_a_sentence_and_numbers_have_bounds() -> None:

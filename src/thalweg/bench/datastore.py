@@ -13,7 +13,7 @@ import numpy as np
 
 from thalweg.bench.errors import BenchError, DoorMissing
 from thalweg.bench.requests import Request
-from thalweg.bench.targets import Target, ask
+from thalweg.bench.targets import Target, ask, told
 
 NAME: Final = "thalweg-bench"
 """Of the organization and the package that tables are made in."""
@@ -203,11 +203,11 @@ def _auth(target: Target) -> dict[str, str]:
 def _call(target: Target, action: str, body: dict[str, Any]) -> Any:
     """The result of an action. Raises BenchError with what CKAN says."""
     headers = _auth(target) | {"Content-Type": "application/json"}
-    _, _, answer = ask(f"{target.url}/api/3/action/{action}", body=json.dumps(body).encode(), headers=headers)
+    _, said, answer = ask(f"{target.url}/api/3/action/{action}", body=json.dumps(body).encode(), headers=headers)
     try:
         return json.loads(answer)["result"]
     except (ValueError, KeyError, TypeError):
-        raise BenchError(f"{action} gave no result: {answer[:200].decode(errors='replace')}") from None
+        raise BenchError(f"{action} gave no result, but {told(said, answer)}") from None
 
 
 def _package(target: Target) -> dict[str, Any]:

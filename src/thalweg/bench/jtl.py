@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from http.client import responses
 from pathlib import Path
 from typing import Final
 
 from thalweg.bench.errors import BenchError
 from thalweg.bench.samples import Samples
+from thalweg.domain.csv_lines import csv_writer
 
 COLUMNS: Final = (
     "timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType", "success",
@@ -26,7 +26,7 @@ def append(file: Path, samples: Samples, threads: int) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         is_new = not file.exists() or file.stat().st_size == 0
         with file.open("a", newline="", encoding="utf-8") as out:
-            writer = csv.writer(out, lineterminator="\n")
+            writer = csv_writer(out)
             if is_new:
                 writer.writerow(COLUMNS)
             for sample in samples:

@@ -161,17 +161,16 @@ class Server:
         self.base = target.door("ldes")
         self.headers = basic(target.credentials)
 
-    def _ask(self, method: str, path: str, body: str = "", good: tuple[int, ...] = ()) -> tuple[int, bytes]:
+    def _ask(
+        self, method: str, path: str, body: str = "", good: tuple[int, ...] = ()
+    ) -> tuple[int, dict[str, str], bytes]:
         headers = self.headers | ({"Content-Type": "text/turtle"} if body else {})
-        status, _, said = ask(
-            f"{self.base}{path}", body=body.encode() or None, headers=headers, method=method, good=good
-        )
-        return status, said
+        return ask(f"{self.base}{path}", body=body.encode() or None, headers=headers, method=method, good=good)
 
     def make(self, views: tuple[str, ...]) -> None:
         """The stream with its views, anew. Raises DoorMissing if this is no LDES server."""
-        status, _ = self._ask("GET", "/admin/api/v1/eventstreams", good=(404, 405))
-        if status != 200:
+        status, said, _ = self._ask("GET", "/admin/api/v1/eventstreams", good=(404, 405))
+        if status != 200 or "html" in said.get("content-type", ""):
             raise DoorMissing(
                 f"{self.base}/admin/api/v1/eventstreams is not there: the target has no LDES door. An LDES server is "
                 "measured by its own URL: --target http://HOST:PORT."
@@ -195,7 +194,7 @@ class Server:
 
     def held(self) -> dict[str, float]:
         """Members on each view's pages, as the server's metrics say."""
-        _, text = self._ask("GET", "/actuator/prometheus")
+        _, _, text = self._ask("GET", "/actuator/prometheus")
         pattern = rf'ldes_server_pagination_members_count{{collection="{STREAM}",view="([^"]+)",?}} ([0-9.eE+]+)'
         return {view: float(value) for view, value in re.findall(pattern, text.decode())}
 
@@ -296,7 +295,6 @@ class _Follower:
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
         self._begin = 0.0
         self.full: dict[str, float] = {}
-        self.trouble = ""
 
     def start(self) -> None:
         self._begin = time.perf_counter()
@@ -313,8 +311,8 @@ class _Follower:
         while self._left and not self._stop.wait(POLL_S):
             try:
                 held = self._server.held()
-            except BenchError as error:
-                self.trouble = str(error)
+            except BenchError:
+                # What is not full in the end is told.
                 continue
             now = time.perf_counter() - self._begin
             for view in [v for v in self._left if held.get(v, 0) >= self._count]:

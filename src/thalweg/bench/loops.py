@@ -19,7 +19,7 @@ from thalweg.bench.requests import Case
 from thalweg.bench.results import Result
 from thalweg.bench.samples import TOTAL, Samples
 from thalweg.bench.stats import ratios
-from thalweg.bench.targets import Target, ask, origin_url
+from thalweg.bench.targets import Target, good_answer, origin_url
 from thalweg.bench.watch import Watch
 
 WARM_UP_S: Final = 2
@@ -78,13 +78,7 @@ def first_answer(target: Target, case: Case) -> bytes:
     if next(case.source.stream()).method != "GET":
         return b""
     base = origin_url(target.url)
-    bodies = []
-    for request in case.sample or (next(case.source.stream()),):
-        status, _, body = ask(base + request.path, headers=dict(request.headers), good=tuple(range(400, 500)))
-        reason = request.check(status, body)
-        if reason:
-            raise BenchError(f"{case.label}: {reason}: {body[:300].decode(errors='replace')}")
-        bodies.append(body)
+    bodies = [good_answer(base, request) for request in case.sample or (next(case.source.stream()),)]
     return sorted(bodies, key=len)[len(bodies) // 2]
 
 

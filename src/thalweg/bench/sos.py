@@ -134,13 +134,14 @@ def discover(target: Target, version: str = "1.0.0") -> Service:
     # Reading is open where Thalweg is started here; a peer that asks for a name may ask for it everywhere.
     service = Service(url, version, (), {} if target.is_thalweg else writing, writing)
     parts = urlsplit(url)
+    address = f"{parts.scheme}://{parts.netloc}{service.capabilities().path}"
+    status, _, body = ask(address, headers=service.headers, good=(404,))
+    if status == 404:
+        raise DoorMissing(f"{url} is not there: the target has no SOS door. Any SOS is measured by --target URL.")
     try:
-        _, _, body = ask(f"{parts.scheme}://{parts.netloc}{service.capabilities().path}", headers=service.headers)
-    except BenchError as error:
-        if target.is_thalweg and "answered 404" in str(error):
-            raise DoorMissing(f"{url} is not there: this Thalweg has no SOS door.") from None
-        raise
-    sensors = read_capabilities(body)
+        sensors = read_capabilities(body)
+    except DoorMissing as error:
+        raise DoorMissing(f"{url}: {error}") from None
     if not sensors:
         raise BenchError(f"{url} has no sensor with observations; fill it first.")
     return replace(service, sensors=sensors, capabilities_bytes=len(body))
@@ -176,9 +177,9 @@ def read_capabilities(body: bytes) -> tuple[Sensor, ...]:
     try:
         root = etree.fromstring(body, _PARSER)
     except etree.XMLSyntaxError as error:
-        raise DoorMissing(f"The capabilities are no XML: {error}.") from None
+        raise DoorMissing(f"the capabilities are no XML: {error}.") from None
     if etree.QName(root).localname != "Capabilities":
-        raise DoorMissing(f"Not the capabilities of an SOS, but <{etree.QName(root).localname}>.")
+        raise DoorMissing(f"not the capabilities of an SOS, but <{etree.QName(root).localname}>.")
     return read_sensors(root)
 
 

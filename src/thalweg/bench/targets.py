@@ -10,18 +10,21 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from thalweg.bench import tools
 from thalweg.bench.errors import BenchError, Unreachable
+from thalweg.bench.requests import Request
 
 USER: Final = "bench"
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 _TIMEOUT_S: Final = 120.0
 """For single requests outside of a measurement, such as capabilities of 5,100 procedures by a slow peer."""
+_TOLD_BYTES: Final = 300
+"""Most of an answer that a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +196,31 @@ def ask(
             return response.status, {k.lower(): v for k, v in response.headers.items()}, response.read()
     except urllib.error.HTTPError as error:
         said = error.read(100_000)
+        heads = {k.lower(): v for k, v in error.headers.items()}
         if error.code in good:
-            return error.code, {k.lower(): v for k, v in error.headers.items()}, said
-        text = said[:300].decode(errors="replace")
-        raise BenchError(f"{url.partition('?')[0]} answered {error.code}: {text}") from None
+            return error.code, heads, said
+        raise BenchError(f"{url.partition('?')[0]} answered {error.code}, {told(heads, said)}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise Unreachable(f"Nothing answers at {url.partition('?')[0]}: {reason}.") from None
+
+
+def told(headers: Mapping[str, str], body: bytes) -> str:
+    """What an answer is and how it begins, in one line for a message; of a page for people its type alone.
+
+    headers  by lower-case name
+    """
+    kind = headers.get("content-type", "") or "of no type"
+    if "html" in kind or not body:
+        return f"{kind}."
+    return f"{kind}: {' '.join(body[:_TOLD_BYTES].decode(errors='replace').split())}"
+
+
+def good_answer(origin: str, request: Request) -> bytes:
+    """The answer to a request of a load before it is measured. Raises BenchError for one that the load finds bad."""
+    url = origin + request.path
+    status, headers, body = ask(url, headers=dict(request.headers), good=tuple(range(400, 500)))
+    reason = request.check(status, body)
+    if reason:
+        raise BenchError(f"{request.operation}: {reason}. {url.partition('?')[0]} answered {told(headers, body)}")
+    return body

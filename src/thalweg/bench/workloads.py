@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -13,8 +14,8 @@ from typing import Any, Final
 from thalweg.bench import datastore, sos, wfs, wfs_cases
 from thalweg.bench.errors import BenchError
 from thalweg.bench.profiles import Profile
-from thalweg.bench.requests import Case, Pool, Request, Template
-from thalweg.bench.targets import Target, ask, origin_url
+from thalweg.bench.requests import Case, Pool, Template
+from thalweg.bench.targets import Target, good_answer, origin_url
 
 POOL_SIZE: Final = 5000
 """Different requests of a pool; more than any cache of answers would hold by chance."""
@@ -163,15 +164,7 @@ def _unfiltered(table: datastore.Table) -> Case:
 
 def _wfs(profile: Profile, target: Target, options: Options) -> Work:
     service = wfs.discover(target)
-    origin = origin_url(target.url)
-
-    def fetch(request: Request) -> bytes:
-        status, _, body = ask(origin + request.path, headers=dict(request.headers), good=tuple(range(400, 500)))
-        reason = request.check(status, body)
-        if reason:
-            raise BenchError(f"{request.operation}: {reason}: {body[:300].decode(errors='replace')}")
-        return body
-
+    fetch = partial(good_answer, origin_url(target.url))
     cases = tuple(wfs_cases.MAKERS[profile.workload](service, profile.parameters, fetch, options.seed))
     return Work(cases, service.about())
 

@@ -466,9 +466,13 @@ class _Binder:
             if not layer.has_geometry:
                 return _MISSING, Kind.GEOMETRY
             return Property(layer.geometry_field, source), Kind.GEOMETRY
-        if node.name in GML_FIELDS and layer.field(node.name) is not None:
-            return Property(node.name, source), Kind.TEXT
         name = local_name(node.name)
+        if node.name in GML_FIELDS and layer.field(node.name) is not None:
+            standard, own = Property(node.name, source), layer.field(name)
+            if own is None or own.kind is not FieldKind.TEXT:
+                return standard, Kind.TEXT
+            # As in a layer that keeps none: what it finds must not change with the first feature that gets one.
+            return Function("coalesce", (standard, Property(own.name, source))), Kind.TEXT
         if layer.has_geometry and name == layer.geometry_field:
             return Property(name, source), Kind.GEOMETRY
         field = layer.field(name) or (layer.field(node.name) if name != node.name else None)

@@ -476,8 +476,3 @@ def check_size(root: Node, parameter: str = "filter") -> None:
 def follows_the_clock(root: Node) -> bool:
     """Whether it means something else when it is read again, later."""
     return any(isinstance(node, Present) for node in walk(root))
-
-
-def properties_of(root: Node) -> list[Property]:
-    """Every property it names, in order of writing, repetitions included."""
-    return [node for node in walk(root) if isinstance(node, Property)]

@@ -302,12 +302,11 @@ class Appended:
 @dataclass(frozen=True, slots=True)
 class StreamState:
     """How far a stream is. ``sequence``: of the newest member ever; ``members``: stored now; ``size_bytes``: of their
-    stored form; ``data_generation``: raised by every change of the members."""
+    stored form."""
 
     sequence: int
     members: int
     size_bytes: int
-    data_generation: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,11 +70,6 @@ def encode_forms(layer: Layer, outputs: Sequence[tuple[FragmentForm, Output, Fea
     return result
 
 
-def feature_texts(layer: Layer, features: Features, output: Output) -> list[bytes]:
-    """As ``encode``, a text for each feature."""
-    return _texts(layer, features, output, _geometries(layer, features, output))
-
-
 def _joined(texts: list[bytes]) -> EncodedFeatures:
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
     return EncodedFeatures(b"".join(texts), ends, texts)

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from thalweg.domain.blocks import Block
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import Procedure, ProcedureKind
 from thalweg.domain.geometry import Geometry
 from thalweg.domain.selection import Selected
@@ -136,8 +137,7 @@ class Memory(Generic[T]):
     """
 
     def __init__(self, size: int) -> None:
-        self._size = size
-        self._kept: dict[tuple[object, ...], tuple[tuple[object, ...], T]] = {}
+        self._kept: Bounded[tuple[object, ...], tuple[tuple[object, ...], T]] = Bounded(size)
 
     def get(self, member: Member, *options: object) -> T | None:
         """What was put for an equal member and the same options (hashable)."""
@@ -145,9 +145,7 @@ class Memory(Generic[T]):
         return found[1] if found is not None and found[0] == self._parts(member) else None
 
     def put(self, made: T, member: Member, *options: object) -> T:
-        if len(self._kept) >= self._size:
-            self._kept.clear()
-        self._kept[self._key(member, options)] = (self._parts(member), made)
+        self._kept.put(self._key(member, options), (self._parts(member), made))
         return made
 
     @staticmethod

@@ -19,12 +19,12 @@ from thalweg.domain.blocks import Block
 from thalweg.domain.selection import Selected
 from thalweg.domain.time import format_instant
 from thalweg.encode.gml import gml31
-from thalweg.encode.member import Member, Memory, Shape, begin_us, duration, in_blocks, shaped, whole_or_blocks
+from thalweg.encode.member import Member, Memory, Shape, begin_us, duration, shaped, whole_or_blocks
 from thalweg.encode.record import Field, component, fields
 from thalweg.encode.swe_text import leading_rows
 from thalweg.encode.xmltext import attribute, escape, ncname
 
-__all__ = ["GATHERED_BYTES", "Member", "collection", "write_collection"]
+__all__ = ["GATHERED_BYTES", "Member", "collection"]
 
 GATHERED_BYTES: Final = 8 * 2**20
 """Most text of one array that is held to count its rows before they are written."""
@@ -38,22 +38,16 @@ _END: Final = b"</om:ObservationCollection>"
 _NO_MEMBER: Final = b"<om:member/>"
 
 
-def write_collection(
+def collection(
     members: Iterable[Member], *, name: str, description: str, offset_s: int, with_quality: bool
-) -> Iterator[bytes]:
-    """The document in pieces; the first one is given out when the first block is read, or all members are.
+) -> bytes | Iterator[bytes]:
+    """The document; a long one in pieces, of which the first is read already, so that a failure to read can still be
+    told as such.
 
     name, description  of the collection: the offering's
     offset_s           zone of all times, seconds east of UTC
     with_quality       a quality index after each value
     """
-    return in_blocks(_pieces(members, name, description, offset_s, with_quality))
-
-
-def collection(
-    members: Iterable[Member], *, name: str, description: str, offset_s: int, with_quality: bool
-) -> bytes | Iterator[bytes]:
-    """As ``write_collection``, but a document of ordinary size comes as one text. For answers: the fastest way."""
     return whole_or_blocks(_pieces(members, name, description, offset_s, with_quality))
 
 

@@ -29,14 +29,14 @@ from thalweg.encode.clock import clock
 from thalweg.encode.digits import Cells, number_cells
 from thalweg.encode.form import XML
 from thalweg.encode.lookup import lay
-from thalweg.encode.member import Member, Memory, in_blocks, whole_or_blocks
+from thalweg.encode.member import Member, Memory, whole_or_blocks
 from thalweg.encode.numbers import format_number
 from thalweg.encode.om20_array import merged_pieces
 from thalweg.encode.record import QUALITY_INDEX, uom_identifier
 from thalweg.encode.table import text_writer, value_texts
 from thalweg.encode.xmltext import attribute
 
-__all__ = ["Member", "response", "write_response"]
+__all__ = ["Member", "response"]
 
 _HEAD: Final = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -63,22 +63,16 @@ _SCHEMA_TYPES: Final = {
 }
 
 
-def write_response(
+def response(
     members: Iterable[Member], *, offset_s: int, with_quality: bool, merged: bool = False
-) -> Iterator[bytes]:
-    """The document in pieces; the first one is given out when the first block is read, or all members are.
+) -> bytes | Iterator[bytes]:
+    """The document; a long one in pieces, of which the first is read already, so that a failure to read can still be
+    told as such.
 
     offset_s      zone of all times, seconds east of UTC
     with_quality  each observation tells its quality index
     merged        an observation per series with an array of values, instead of one per value
     """
-    return in_blocks(_pieces(members, offset_s, with_quality, merged))
-
-
-def response(
-    members: Iterable[Member], *, offset_s: int, with_quality: bool, merged: bool = False
-) -> bytes | Iterator[bytes]:
-    """As ``write_response``, but a document of ordinary size comes as one text."""
     return whole_or_blocks(_pieces(members, offset_s, with_quality, merged))
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from thalweg.domain.selection import Selected
 from thalweg.encode.form import CSV, csv_field
-from thalweg.encode.member import in_blocks, whole_or_blocks
+from thalweg.encode.member import whole_or_blocks
 from thalweg.encode.record import QUALITY_INDEX, TIME
 from thalweg.encode.table import Part, rows
 
@@ -23,18 +23,14 @@ PROCEDURE: Final = "urn:ogc:def:procedure"
 """Header of the column with the procedure's name."""
 
 
-def write_csv(selections: Iterable[Selected], *, offset_s: int, with_quality: bool) -> Iterator[bytes]:
-    """The document in pieces; the first one is given out when the first block is read, or all selections are.
+def csv(selections: Iterable[Selected], *, offset_s: int, with_quality: bool) -> bytes | Iterator[bytes]:
+    """The document; a long one in pieces, of which the first is read already, so that a failure to read can still be
+    told as such.
 
     selections    listed at once for the header; their blocks are read one by one
     offset_s      zone of all times, seconds east of UTC
     with_quality  a column ``<property>:qualityIndex`` after each property
     """
-    return in_blocks(_pieces(list(selections), offset_s, with_quality))
-
-
-def csv(selections: Iterable[Selected], *, offset_s: int, with_quality: bool) -> bytes | Iterator[bytes]:
-    """As ``write_csv``, but a document of ordinary size comes as one text."""
     return whole_or_blocks(_pieces(list(selections), offset_s, with_quality))
 
 

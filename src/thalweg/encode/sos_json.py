@@ -16,32 +16,26 @@ from typing import Any, Final
 from thalweg.domain.time import format_instant
 from thalweg.encode.form import JSON, json_string
 from thalweg.encode.gml import gml31
-from thalweg.encode.member import Member, Memory, Shape, begin_us, duration, in_blocks, shaped, whole_or_blocks
+from thalweg.encode.member import Member, Memory, Shape, begin_us, duration, shaped, whole_or_blocks
 from thalweg.encode.record import Field, fields
 from thalweg.encode.table import rows
 
-__all__ = ["Member", "collection", "write_json"]
+__all__ = ["Member", "collection"]
 
 _FIRST_ROW: Final = len(b"],")
 """What a first row's separator begins with in vain."""
 
 
-def write_json(
+def collection(
     members: Iterable[Member], *, name: str, description: str, offset_s: int, with_quality: bool
-) -> Iterator[bytes]:
-    """The document in pieces; the first one is given out when the first block is read, or all members are.
+) -> bytes | Iterator[bytes]:
+    """The document; a long one in pieces, of which the first is read already, so that a failure to read can still be
+    told as such.
 
     name, description  of the collection: the offering's
     offset_s           zone of all times, seconds east of UTC
     with_quality       a quality index after each value
     """
-    return in_blocks(_pieces(members, name, description, offset_s, with_quality))
-
-
-def collection(
-    members: Iterable[Member], *, name: str, description: str, offset_s: int, with_quality: bool
-) -> bytes | Iterator[bytes]:
-    """As ``write_json``, but a document of ordinary size comes as one text."""
     return whole_or_blocks(_pieces(members, name, description, offset_s, with_quality))
 
 

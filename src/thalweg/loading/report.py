@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from thalweg.domain.csv_lines import csv_writer
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.time import format_duration, format_instant
 from thalweg.loading.findings import FileReport, Finding, Kind, LoadReport, Severity, printable, severity
@@ -38,7 +38,7 @@ class ReportFile:
             self._stream = self._part.open("w", encoding="utf-8", newline="")
         except OSError as error:
             raise InvalidParameter("report", f"The report '{path}' cannot be written: {error.strerror}.") from None
-        self._csv = csv.writer(self._stream, lineterminator="\n")
+        self._csv = csv_writer(self._stream)
         self._any = False
         if self._json:
             self._stream.write('{"findings": [')

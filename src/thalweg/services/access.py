@@ -20,6 +20,7 @@ from thalweg.auth.throttle import Throttle
 from thalweg.auth.tokens import token_digest
 from thalweg.auth.tries import Tries
 from thalweg.domain.access import NO_GRANTS, Actor, AuditEntry, Principal, Role, Scope, Session, Token, User
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import InvalidParameter, ThalwegError, Unauthenticated
 from thalweg.domain.store import AccessStore
@@ -305,18 +306,17 @@ class _Notes:
         self._minute = 0
         self._count = 0
         self._dropped = 0
-        self._signed_in: dict[tuple[str, str, str], float] = {}
+        self._signed_in: Bounded[tuple[str, str, str], float] = Bounded(MAX_KNOWN)
 
     def sign_in(self, by: Actor) -> None:
         """A sign-in that succeeded, unless the same was noted within the hour."""
         key = (by.name, by.address, by.operation)
         now = time.monotonic()
         with self._lock:
-            if now - self._signed_in.get(key, -SIGN_IN_AGAIN_S) < SIGN_IN_AGAIN_S:
+            before = self._signed_in.get(key)
+            if before is not None and now - before < SIGN_IN_AGAIN_S:
                 return
-            if len(self._signed_in) >= MAX_KNOWN:
-                self._signed_in.clear()
-            self._signed_in[key] = now
+            self._signed_in.put(key, now)
             self._add(by, "sign in", by.name, "")
 
     def failure(self, by: Actor, name: str, count: int) -> None:

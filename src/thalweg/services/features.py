@@ -14,6 +14,7 @@ import numpy as np
 
 from thalweg.auth.policy import Action, may
 from thalweg.domain.access import Actor, Principal, Resource
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import InvalidParameter, NotFound, NotSupported, ThalwegError
 from thalweg.domain.features import (
@@ -183,10 +184,10 @@ class FeatureService:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._procedures = ProcedureLayers(store)
-        self._plans: dict[tuple[int, int, Output], _Plan] = {}
+        self._plans: Bounded[tuple[int, int, Output], _Plan] = Bounded(MAX_PLANS)
         self._moved = KeptFeatures()
         self._prefixes: dict[int, str] = {}
-        self._boxes: dict[int, tuple[int, tuple[float, float, float, float] | None]] = {}
+        self._boxes: Bounded[int, tuple[int, tuple[float, float, float, float] | None]] = Bounded(_MAX_BOXES)
         self._encoder = _Encoder(self._known_prefix)
         self._refreshing: Iterator[int] | None = None
         self._stamps: dict[int, tuple[int, str, int]] = {}
@@ -248,9 +249,7 @@ class FeatureService:
             return None
         known = self._boxes.get(layer.id)
         if known is None or known[0] != state.generation:
-            if len(self._boxes) >= _MAX_BOXES:
-                self._boxes.clear()
-            known = self._boxes[layer.id] = (state.generation, lonlat_box(state.extent))
+            known = self._boxes.put(layer.id, (state.generation, lonlat_box(state.extent)))
         return known[1]
 
     def put_layer(
@@ -400,9 +399,7 @@ class FeatureService:
         key = (layer.id, layer.generation, output)
         plan = self._plans.get(key)
         if plan is None:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._plans[key] = _plan(layer, output, self.prefix(layer))
+            plan = self._plans.put(key, _plan(layer, output, self.prefix(layer)))
         return plan
 
     def features(

@@ -22,6 +22,7 @@ import shapely
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
 from thalweg.domain.blocks import ValueKind
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import Procedure, ProcedureKind, Track
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import (
@@ -171,8 +172,8 @@ class ProcedureLayers:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._pictures: dict[int, _Picture] = {}
-        self._parts: dict[tuple[int, View | None], tuple[_Picture, _Picture]] = {}
-        self._layers: dict[tuple[int, View | None], tuple[Catalogue, dict[str, ProcedureLayer]]] = {}
+        self._parts: Bounded[tuple[int, View | None], tuple[_Picture, _Picture]] = Bounded(MAX_VIEWS)
+        self._layers: Bounded[tuple[int, View | None], tuple[Catalogue, dict[str, ProcedureLayer]]] = Bounded(MAX_VIEWS)
         self._lock = Lock()
 
     # ------------------------------------------------------------ layers
@@ -185,10 +186,8 @@ class ProcedureLayers:
     def _both(self, catalogue: Catalogue) -> dict[str, ProcedureLayer]:
         known = self._layers.get(catalogue.key)
         if known is None or known[0] is not catalogue:
-            if len(self._layers) >= MAX_VIEWS and catalogue.key not in self._layers:
-                self._layers.clear()
-            known = catalogue, {name: _layer(catalogue, name) for name in (LATEST, STATIONS)}
-            self._layers[catalogue.key] = known
+            made = {name: _layer(catalogue, name) for name in (LATEST, STATIONS)}
+            known = self._layers.put(catalogue.key, (catalogue, made))
         return known[1]
 
     def source(self, layer: ProcedureLayer) -> LayerSource:
@@ -221,9 +220,7 @@ class ProcedureLayers:
         catalogue = whole.catalogue.restricted(view)
         made = {key: item for key, item in whole.made.items() if key in catalogue.procedures}
         picture = _Picture(catalogue, whole.extents, made)
-        if len(self._parts) >= MAX_VIEWS:
-            self._parts.clear()
-        self._parts[workspace_id, view] = whole, picture
+        self._parts.put((workspace_id, view), (whole, picture))
         return picture
 
     def _whole(self, workspace_id: int) -> _Picture:

@@ -161,12 +161,10 @@ class Published:
         """``sequence``: of the newest commit that changed a part; ``members``: on closed pages."""
         if stream.source is not None and stream.source.kind is SourceKind.LAYER:
             layer = self._store.layer_part(stream.id)
-            return (
-                StreamState(0, 0, 0, 0) if layer is None else StreamState(layer.newest, layer.members, 0, layer.newest)
-            )
+            return StreamState(0, 0, 0) if layer is None else StreamState(layer.newest, layer.members, 0)
         parts = self.parts(stream, shown).values()
         newest = max((part.generation for part in parts), default=0)
-        return StreamState(newest, sum(part.members for part in parts), 0, newest)
+        return StreamState(newest, sum(part.members for part in parts), 0)
 
     # ------------------------------------------------------------ nodes
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.errors import DamagedData, StoreUnavailable
 from thalweg.domain.streams import Backlog, Placement, StoredMember, View
 from thalweg.domain.time import DAY_US
@@ -55,7 +56,7 @@ class StreamWork:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._published = PublishedWork(store)
-        self._rules: dict[tuple[int, int], tuple[View, Rule]] = {}
+        self._rules: Bounded[tuple[int, int], tuple[View, Rule]] = Bounded(MAX_RULES)
         self._damaged: set[tuple[int, int]] = set()
         self._step: tuple[tuple[int, int, int], list[StoredMember]] | None = None
 
@@ -181,9 +182,7 @@ class StreamWork:
         key = (view.stream_id, view.id)
         known = self._rules.get(key)
         if known is None or known[0] != view:
-            if len(self._rules) >= MAX_RULES:
-                self._rules.clear()
-            known = self._rules[key] = (view, _make_rule(view))
+            known = self._rules.put(key, (view, _make_rule(view)))
         return known[1]
 
     # ------------------------------------------------------------ the rest

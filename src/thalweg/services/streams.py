@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from thalweg.domain.access import Actor
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound, StoreUnavailable
 from thalweg.domain.streams import (
     MAX_MEMBERS,
@@ -66,7 +67,7 @@ class Streams:
         self._published = published
         self.contexts = contexts
         self.strict = strict
-        self._validators: dict[int, tuple[str, Validator | None]] = {}
+        self._validators: Bounded[int, tuple[str, Validator | None]] = Bounded(_MAX_VALIDATORS)
 
     # ------------------------------------------------------------ reading
 
@@ -190,9 +191,7 @@ class Streams:
         from thalweg.encode.rdf.shapes import validator_of
 
         made = validator_of(stream.shape) if stream.shape else None
-        if len(self._validators) >= _MAX_VALIDATORS:
-            self._validators.clear()
-        self._validators[stream.id] = (stream.shape, made)
+        self._validators.put(stream.id, (stream.shape, made))
         return made
 
     # ------------------------------------------------------------ administration; each waits for its commit

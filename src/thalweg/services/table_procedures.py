@@ -25,6 +25,7 @@ from xxhash import xxh3_64_intdigest
 
 from thalweg.domain.access import Actor
 from thalweg.domain.blocks import Block, Column, ValueKind
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import (
     Feature,
     ObservedProperty,
@@ -119,7 +120,7 @@ class TableProcedures:
         self._stations: dict[int, _Stations] = {}
         self._declarations: dict[int, tuple[int, Declaration | None]] = {}
         self._made: dict[int, _Made] = {}
-        self._states: dict[int, tuple[int, int, TrackState]] = {}
+        self._states: Bounded[int, tuple[int, int, TrackState]] = Bounded(KEPT_STATES)
         self._extents: dict[int, tuple[object, dict[int, Extent]]] = {}
         self._lock = Lock()
 
@@ -307,9 +308,7 @@ class TableProcedures:
         if rows and source.station is None:
             rows = self._store.table_figures(source.table).count
         made = TrackState(track_id, begin, end, rows, generation, series)
-        if len(self._states) >= KEPT_STATES:
-            self._states.clear()
-        self._states[track_id] = (source.table.generation, generation, made)
+        self._states.put(track_id, (source.table.generation, generation, made))
         return made
 
     def _end_of(self, source: _Source, key: int, value: TableField, *, last: bool) -> LastValue | None:
@@ -470,7 +469,6 @@ class _Builder:
         found: Sequence[tuple[Table, Declaration, tuple[str | int, ...]]],
         key: tuple[object, ...],
     ) -> None:
-        self._base = base
         self._units = dict(base.units)
         self._properties = dict(base.properties)
         self._features = dict(base.features)

@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from thalweg.auth.credentials import CHALLENGE
 from thalweg.auth.policy import Action, refuse, role_on
 from thalweg.domain.access import Principal, Resource
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import DEFAULT_WORKSPACE, Procedure, Workspace
 from thalweg.domain.errors import (
     InvalidParameter,
@@ -139,7 +140,7 @@ class Pages:
         )  # fmt: skip
         self._templates.filters["counted"] = _counted
         self._templates.filters["breakable"] = _breakable
-        self._kept: dict[_Views, _Kept] = {}
+        self._kept: Bounded[_Views, _Kept] = Bounded(_MAX_KEPT)
         self._rendering = Lock()
         self._health: tuple[float, list[str]] = (-_HEALTH_S, [])
         self._account = AccountPages(services, self._templates)
@@ -192,12 +193,10 @@ class Pages:
         )
         # Those who come while it is made wait for it instead of making it, too.
         with self._rendering:
-            kept = self._kept.get(views)
+            kept = self._kept.recall(views)
             if kept is None or kept.generations != generations or time.monotonic() - kept.made > _KEPT_S:
                 made = time.monotonic()
-                if len(self._kept) >= _MAX_KEPT:
-                    self._kept.clear()
-                kept = self._kept[views] = _Kept(self._made_start(seen, others), generations, made)
+                kept = self._kept.put(views, _Kept(self._made_start(seen, others), generations, made))
         return kept.page
 
     def _made_start(self, seen: list[tuple[Catalogue, list[Layer]]], others: list[Workspace]) -> str:

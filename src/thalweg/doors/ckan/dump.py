@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import orjson
 
+from thalweg.domain.csv_lines import csv_writer
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import ROW_ID, Field, SortKey, Table
@@ -72,7 +72,7 @@ _Blocks = Iterator[list[Sequence[Any]]]
 def _delimited(delimiter: str, writer: RowWriter, blocks: _Blocks, bom: bool) -> Iterator[bytes]:
     buffer = io.StringIO()
     # CKAN ends the header by CR LF and rows by LF.
-    csv.writer(buffer, delimiter=delimiter, lineterminator="\r\n").writerow(writer.columns)
+    csv_writer(buffer, delimiter=delimiter, end="\r\n").writerow(writer.columns)
     first = (_BOM if bom else b"") + buffer.getvalue().encode()
     for columns in blocks:
         yield first + writer.delimited_columns(columns, delimiter).encode()

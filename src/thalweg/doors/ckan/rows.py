@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
+from thalweg.domain.csv_lines import csv_writer
 from thalweg.domain.table_columns import column_encoder, column_texts, number_texts
 from thalweg.domain.table_values import FieldType, as_text, encoder_of
 from thalweg.domain.tables import ROW_ID, Field, Table
@@ -121,21 +122,10 @@ class RowWriter:
         return orjson.dumps(self.delimited(rows, "," if form == "csv" else "\t"))
 
 
-_END: Final = "\r\n"
-"""Signs that rows end with are quoted inside of cells: readers take a carriage return alone for such an end, too."""
-
-
-class _Lines(list[str]):
-    """Takes each row that a writer of CSV writes, without its end."""
-
-    def write(self, line: str) -> None:
-        self.append(line[: -len(_END)])
-
-
 def _quoted_lines(rows: Iterable[Sequence[str]], delimiter: str) -> str:
-    lines = _Lines()
-    csv.writer(lines, delimiter=delimiter, lineterminator=_END).writerows(rows)
-    return "".join([f"{line}\n" for line in lines])
+    lines = io.StringIO()
+    csv_writer(lines, delimiter=delimiter).writerows(rows)
+    return lines.getvalue()
 
 
 def is_free_text(field: Field) -> bool:

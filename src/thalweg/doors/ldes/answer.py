@@ -11,6 +11,7 @@ from xxhash import xxh3_128_hexdigest
 
 from thalweg.auth.policy import Action, may, may_somewhere, refuse, require
 from thalweg.domain.access import Principal, Resource
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.errors import NotFound, NotSupported
 from thalweg.domain.published import SourceKind
 from thalweg.domain.snapshot import Catalogue
@@ -69,9 +70,7 @@ def find_stream(request: Request, services: Services, name: str, action: Action 
     if stream.source is not None:
         # Whether what it publishes may be read is asked each time.
         return stream
-    if len(_permitted) >= MAX_PERMITTED:
-        _permitted.clear()
-    _permitted[key] = _Permitted(services.catalogue.of(request.workspace), streams, request.principal, stream)
+    _permitted.put(key, _Permitted(services.catalogue.of(request.workspace), streams, request.principal, stream))
     return stream
 
 
@@ -97,7 +96,7 @@ class _Permitted:
 
 
 MAX_PERMITTED: Final = 1_000
-_permitted: Final[dict[tuple[str, str, Action], _Permitted]] = {}
+_permitted: Final[Bounded[tuple[str, str, Action], _Permitted]] = Bounded(MAX_PERMITTED)
 """Of each workspace, stream and action the last caller who was let through: producers come again and again."""
 
 

@@ -14,7 +14,6 @@ procedures in each operation made the document of 5,100 sensors the end of its l
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,18 +22,16 @@ from weakref import WeakKeyDictionary
 
 from xxhash import xxh3_128
 
-from thalweg.domain.blocks import ValueKind
-from thalweg.domain.catalogue import Feature, Offering, Procedure, Workspace
-from thalweg.domain.errors import InvalidParameter
-from thalweg.domain.geometry import WGS84, Envelope
+from thalweg.domain.bounded import Bounded
+from thalweg.domain.catalogue import Workspace
 from thalweg.domain.snapshot import Catalogue, View
 from thalweg.domain.store import Extent
 from thalweg.doors.http import Kept
 from thalweg.doors.sos import capabilities10, capabilities20
 from thalweg.doors.sos.capabilities_common import OPERATIONS, SECTIONS, OfferingView, OperationInfo
+from thalweg.doors.sos.capabilities_offerings import Place, network_view, place_of, procedure_view
 from thalweg.doors.sos.versions import V1, V2
 from thalweg.services.catalogue import CatalogueService
-from thalweg.services.projection import is_known, transform, transform_envelope
 from thalweg.services.services import Services
 
 __all__ = ["OPERATIONS", "OperationInfo", "capabilities"]
@@ -125,13 +122,6 @@ class _Piece:
     parts: tuple[bytes, ...] = ()
 
 
-class _Places(NamedTuple):
-    """Where a procedure is: ids of its features, and the box around them."""
-
-    features: tuple[int, ...]
-    area: Envelope | None
-
-
 class _Segment(NamedTuple):
     """Texts of pieces, joined, with a digest."""
 
@@ -161,7 +151,7 @@ class _Pieces:
         self._own: dict[int, _Piece] = {}
         self._networks: dict[int, _Piece] = {}
         self._networks_of: dict[int, list[_Piece]] = {}
-        self._places: dict[int, _Places] = {}
+        self._places: dict[int, Place] = {}
         self._around: tuple[bytes, bytes] = (b"", b"")
         self._segments: list[_Segment] = []
 
@@ -231,15 +221,13 @@ class _Pieces:
             procedure = catalogue.procedures.get(i)
             if procedure is None:
                 continue
-            ids = catalogue.feature_ids_of(procedure)
-            features = tuple(catalogue.features[i] for i in ids)
-            self._places[i] = _Places(ids, _area(features))
+            self._places[i] = place_of(catalogue, procedure)
             offering = own_offerings.get(i)
             if offering is None and self._version == V1 and catalogue.offerings_by_procedure.get(i):
                 continue
             if offering is not None and not offering.active:
                 continue
-            own[i] = self._piece(_procedure_view(catalogue, procedure, offering, features, self._places[i].area), (i,))
+            own[i] = self._piece(procedure_view(catalogue, procedure, offering, self._places[i]), (i,))
         if touched:
             # In the order of the catalogue.
             self._own = {i: own[i] for i in catalogue.procedures if i in own}
@@ -255,7 +243,7 @@ class _Pieces:
                 members = catalogue.procedures_of((offering,))
                 if not members:
                     continue
-                view = _network_view(catalogue, offering, members.values(), self._places)
+                view = network_view(catalogue, offering, members.values(), self._places)
                 piece = self._piece(view, tuple(members))
             networks[offering.id] = piece
             for i in piece.members:
@@ -281,7 +269,7 @@ class _Pieces:
             touched.update(track.procedure_id for i, track in tracks.items() if others.get(i) is not track)
         moved = {i for i in _others(old.features, catalogue.features) if i in old.features}
         if moved:
-            touched.update(i for i, places in self._places.items() if not moved.isdisjoint(places.features))
+            touched.update(i for i, place in self._places.items() if not moved.isdisjoint(place.features))
         for i in _others(old.offerings, catalogue.offerings):
             # Of a network those that have come or gone: a procedure in none is listed by itself.
             ids = [set(o.procedure_ids) for o in (old.offerings.get(i), catalogue.offerings.get(i)) if o is not None]
@@ -308,7 +296,7 @@ class _Pieces:
         body = (head, *[segment.joined for segment in segments], tail)
         if sum(map(len, body)) <= LARGE_BYTES:
             whole = b"".join(body)
-            return Document(whole, _etag(epoch, whole))
+            return Document(whole, _etag(epoch, whole), Kept())
         return Document(body, _etag(epoch, head, *[segment.digest for segment in segments], tail), Kept())
 
     def _segmented(self, pieces: Sequence[_Piece]) -> list[_Segment]:
@@ -356,28 +344,18 @@ class _Cache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stores: WeakKeyDictionary[CatalogueService, OrderedDict[_Key, _Pieces]] = WeakKeyDictionary()
+        self._stores: WeakKeyDictionary[CatalogueService, Bounded[_Key, _Pieces]] = WeakKeyDictionary()
 
     def pieces(self, service: CatalogueService, catalogue: tuple[int, View | None], version: str) -> _Pieces:
         key = (catalogue, version)
         with self._lock:
             kept = self._stores.get(service)
             if kept is None:
-                kept = self._stores[service] = OrderedDict()
-            found = kept.get(key)
-            if found is None:
-                found = kept[key] = _Pieces(version)
-                if len(kept) > MAX_CACHED_WORKSPACES:
-                    kept.popitem(last=False)
-            else:
-                kept.move_to_end(key)
-            return found
+                kept = self._stores[service] = Bounded(MAX_CACHED_WORKSPACES)
+            return kept.recall(key) or kept.put(key, _Pieces(version))
 
 
 _CACHE: Final = _Cache()
-
-
-# ---------------------------------------------------------------- offerings
 
 
 def _period(members: tuple[int, ...], extents: Mapping[int, Extent]) -> Period | None:
@@ -388,99 +366,3 @@ def _period(members: tuple[int, ...], extents: Mapping[int, Extent]) -> Period |
             begins.append(extent.begin_us)
             ends.append(extent.end_us)
     return (min(begins), max(ends)) if begins else None
-
-
-def _procedure_view(
-    catalogue: Catalogue,
-    procedure: Procedure,
-    offering: Offering | None,
-    features: tuple[Feature, ...],
-    area: Envelope | None,
-) -> OfferingView:
-    """The offering of one procedure; one without an offering of its own goes by its own identifier."""
-    return _view(
-        catalogue,
-        (procedure,),
-        features,
-        area,
-        number=f"p{procedure.id}",
-        identifier=procedure.identifier if offering is None else offering.identifier,
-        name=procedure.name if offering is None else offering.name,
-        description=(offering.description if offering is not None else "") or procedure.title,
-    )
-
-
-def _network_view(
-    catalogue: Catalogue, offering: Offering, members: Iterable[Procedure], places: Mapping[int, _Places]
-) -> OfferingView:
-    procedures = tuple(members)
-    found = [places[procedure.id] for procedure in procedures]
-    ids = dict.fromkeys(chain.from_iterable([place.features for place in found]))
-    areas = [place.area for place in found if place.area is not None]
-    return _view(
-        catalogue,
-        procedures,
-        tuple([catalogue.features[i] for i in ids]),
-        _around(areas) if areas else None,
-        number=f"n{offering.id}",
-        identifier=offering.identifier,
-        name=offering.name,
-        description=offering.description,
-    )
-
-
-def _view(
-    catalogue: Catalogue,
-    procedures: tuple[Procedure, ...],
-    features: tuple[Feature, ...],
-    area: Envelope | None,
-    *,
-    number: str,
-    identifier: str,
-    name: str,
-    description: str,
-) -> OfferingView:
-    property_ids = dict.fromkeys(s.property_id for procedure in procedures for s in procedure.series)
-    kinds: frozenset[ValueKind] = frozenset(s.kind for procedure in procedures for s in procedure.series)
-    return OfferingView(
-        number,
-        identifier,
-        name,
-        description,
-        tuple(procedure.identifier for procedure in procedures),
-        tuple(catalogue.properties[i].identifier for i in property_ids),
-        tuple(feature.identifier for feature in features),
-        tuple(dict.fromkeys(feature.type_uri for feature in features)),
-        kinds,
-        area,
-    )
-
-
-def _around(areas: Sequence[Envelope]) -> Envelope:
-    """The box around boxes of WGS 84."""
-    return Envelope(
-        min([box.min_x for box in areas]), min([box.min_y for box in areas]),
-        max([box.max_x for box in areas]), max([box.max_y for box in areas]), areas[0].srid,
-    )  # fmt: skip
-
-
-def _area(features: Iterable[Feature]) -> Envelope | None:
-    """The box around all features that have a place which WGS 84 can say."""
-    area: Envelope | None = None
-    for feature in features:
-        geometry = feature.geometry
-        if geometry is None:
-            continue
-        try:
-            if geometry.srid == WGS84:
-                box = geometry.envelope()
-            elif not is_known(geometry.srid):
-                continue
-            elif geometry.type == "Point":
-                box = transform(geometry, WGS84).envelope()
-            else:
-                box = transform_envelope(geometry.envelope(), WGS84)
-        except InvalidParameter:
-            continue
-        area = box if area is None else area.union(box)
-    return area

@@ -7,11 +7,11 @@ lets an offering have one procedure only (OGC 09-001 clause 8), and this is the 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import Offering, Procedure
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.snapshot import Catalogue, View
@@ -62,23 +62,17 @@ class _Documents:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stores: WeakKeyDictionary[CatalogueService, OrderedDict[_Key, _Kept]] = WeakKeyDictionary()
+        self._stores: WeakKeyDictionary[CatalogueService, Bounded[_Key, _Kept]] = WeakKeyDictionary()
 
     def get(self, service: CatalogueService, key: _Key) -> _Kept | None:
         with self._lock:
             kept = self._stores.get(service)
-            found = None if kept is None else kept.get(key)
-            if kept is not None and found is not None:
-                kept.move_to_end(key)
-            return found
+        return None if kept is None else kept.recall(key)
 
     def put(self, service: CatalogueService, key: _Key, kept: _Kept) -> None:
         with self._lock:
-            documents = self._stores.setdefault(service, OrderedDict())
-            documents[key] = kept
-            documents.move_to_end(key)
-            if len(documents) > MAX_KEPT_DOCUMENTS:
-                documents.popitem(last=False)
+            documents = self._stores.setdefault(service, Bounded(MAX_KEPT_DOCUMENTS))
+        documents.put(key, kept)
 
 
 _KEPT: Final = _Documents()

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from thalweg.domain.blocks import Block, BoolArray, Column, ValueKind
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.catalogue import Feature, ObservedProperty
 from thalweg.domain.errors import InvalidParameter, TooLarge
 from thalweg.domain.geometry import Geometry
@@ -118,20 +119,18 @@ class _Plan(NamedTuple):
 class _Plans:
     """Plans made of one catalogue, remembered as long as it is the newest of its workspace and view."""
 
-    _newest: ClassVar[dict[tuple[int, View | None], _Plans]] = {}
+    _newest: ClassVar[Bounded[tuple[int, View | None], _Plans]] = Bounded(MAX_WORKSPACES)
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self._kept: dict[int, tuple[GetObservation, _Plan]] = {}
+        self._kept: Bounded[int, tuple[GetObservation, _Plan]] = Bounded(MAX_REMEMBERED)
 
     @staticmethod
     def of(catalogue: Catalogue) -> _Plans:
         key = catalogue.key
         plans = _Plans._newest.get(key)
         if plans is None or plans.catalogue is not catalogue:
-            if len(_Plans._newest) >= MAX_WORKSPACES:
-                _Plans._newest.clear()
-            plans = _Plans._newest[key] = _Plans(catalogue)
+            plans = _Plans._newest.put(key, _Plans(catalogue))
         return plans
 
     def plan(self, asked: GetObservation, services: Services) -> _Plan:
@@ -144,9 +143,7 @@ class _Plans:
             return kept[1]
         plan = self._made(asked, services)
         if plan.chosen is not None:
-            if len(self._kept) >= MAX_REMEMBERED:
-                self._kept.clear()
-            self._kept[id(timeless)] = (timeless, plan)
+            self._kept.put(id(timeless), (timeless, plan))
         return plan
 
     def _made(self, asked: GetObservation, services: Services) -> _Plan:
@@ -396,7 +393,8 @@ def get_observation_by_id(asked: GetObservationById, services: Services, catalog
         )  # fmt: skip
         return Response(body, asked.response_format.content_type)
     members = _members(found, _places(found, None, asked.version))
-    document = b"".join(om20.write_response(members, offset_s=0, with_quality=True))
+    written = om20.response(members, offset_s=0, with_quality=True)
+    document = written if isinstance(written, bytes) else b"".join(written)
     for name, by_id in _NAMES_BY_ID:
         document = document.replace(name, by_id)
     return Response(document, asked.response_format.content_type)

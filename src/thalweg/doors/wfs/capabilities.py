@@ -6,13 +6,12 @@ generation, the layers that the caller sees with the generations of their metada
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from typing import Final
 
 from xxhash import xxh3_128
 
-from thalweg.doors.http import Response
+from thalweg.domain.bounded import Bounded
+from thalweg.doors.http import Kept, Response
 from thalweg.doors.wfs import capabilities10, capabilities_ows
 from thalweg.doors.wfs.capabilities_common import View
 from thalweg.doors.wfs.context import Context
@@ -24,28 +23,8 @@ MAX_CACHED: Final = 64
 """Most documents kept by a process; they differ by workspace, version, sections, address and visibility."""
 
 
-class _Cache:
-    """The documents made last. Any thread may call it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._documents: OrderedDict[object, tuple[bytes, str]] = OrderedDict()
-
-    def get(self, key: object) -> tuple[bytes, str] | None:
-        with self._lock:
-            found = self._documents.get(key)
-            if found is not None:
-                self._documents.move_to_end(key)
-            return found
-
-    def put(self, key: object, document: tuple[bytes, str]) -> None:
-        with self._lock:
-            self._documents[key] = document
-            while len(self._documents) > MAX_CACHED:
-                self._documents.popitem(last=False)
-
-
-_CACHE: Final = _Cache()
+_CACHE: Final[Bounded[object, tuple[bytes, str, Kept]]] = Bounded(MAX_CACHED)
+"""Documents, with what the server needs to compress each once."""
 
 
 def get_capabilities(asked: GetCapabilities, context: Context) -> Response:
@@ -83,7 +62,7 @@ def get_capabilities(asked: GetCapabilities, context: Context) -> Response:
             settings.inspire_language,
         ),
     )
-    found = _CACHE.get(key)
+    found = _CACHE.recall(key)
     if found is None:
         view = View(
             asked.version,
@@ -97,10 +76,9 @@ def get_capabilities(asked: GetCapabilities, context: Context) -> Response:
             sequence,
         )
         body = capabilities10.document(view) if asked.version == V10 else capabilities_ows.document(view)
-        found = body, f'"{xxh3_128(body).hexdigest()}"'
-        _CACHE.put(key, found)
-    body, etag = found
-    return Response(body, "text/xml" if asked.version in (V10, V11) else "application/xml", etag=etag)
+        found = _CACHE.put(key, (body, f'"{xxh3_128(body).hexdigest()}"', Kept()))
+    body, etag, kept = found
+    return Response(body, "text/xml" if asked.version in (V10, V11) else "application/xml", etag=etag, kept=kept)
 
 
 def _is_current(asked: GetCapabilities, sequence: int) -> bool:

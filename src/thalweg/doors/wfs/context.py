@@ -12,7 +12,6 @@ from thalweg.domain.errors import InvalidParameter, NotFound
 from thalweg.domain.features import Layer
 from thalweg.domain.snapshot import Catalogue
 from thalweg.doors.http import Request
-from thalweg.doors.wfs.errors import InvalidValue
 from thalweg.doors.wfs.request import TypeName
 from thalweg.encode.feature_output import type_prefix
 from thalweg.services.features import resource_of
@@ -122,8 +121,3 @@ class Context:
 def namespace_uri(services: Services, workspace: Workspace) -> str:
     """The XML namespace of a workspace's feature types: its public address."""
     return f"{services.settings.base_url}/{workspace.name}"
-
-
-def as_invalid_value(error: InvalidParameter) -> InvalidValue:
-    """The same said of a transaction (OGC 09-025r2 table 3)."""
-    return InvalidValue(error.message, parameter=error.parameter)

@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 from thalweg.domain.access import Principal
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.errors import NotFound, ThalwegError
 from thalweg.domain.snapshot import Catalogue
 from thalweg.doors.http import Request
@@ -157,8 +158,8 @@ class Memory:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._most = kept_bytes
         self._lock = threading.Lock()
-        self._found: OrderedDict[_Key, Ready] = OrderedDict()
-        self._last: OrderedDict[Key, Generations] = OrderedDict()
+        self._found: Bounded[_Key, Ready] = Bounded(MAX_REMEMBERED)
+        self._last: Bounded[Key, Generations] = Bounded(MAX_ONCE)
         self._kept: OrderedDict[Key, tuple[Generations, Document]] = OrderedDict()
         self._size = 0
 
@@ -189,10 +190,7 @@ class Memory:
         rest, opened = _apart(query)
         if opened and _can_be_open(ready, opened):
             place = ((*key[:-1], rest), tuple(sorted(opened)))
-        with self._lock:
-            self._found[place] = ready
-            while len(self._found) > MAX_REMEMBERED:
-                self._found.popitem(last=False)
+        self._found.put(place, ready)
 
     def kept(self, key: Key, generations: Generations | None) -> Document | None:
         """The answer, if it is of these generations."""
@@ -208,10 +206,7 @@ class Memory:
             return False
         if self._last.get(key) == generations:
             return True
-        with self._lock:
-            self._last[key] = generations
-            while len(self._last) > MAX_ONCE:
-                self._last.popitem(last=False)
+        self._last.put(key, generations)
         return False
 
     def keep(self, key: Key, generations: Generations, answer: Document) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 import shapely
 
+from thalweg.domain.csv_lines import csv_writer
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import Features, Layer
 from thalweg.encode.feature_formats.columns import fields_of, geometries_of, shapes_of, texts_of
@@ -29,7 +29,7 @@ _SEPARATORS: Final = {
 
 
 def write(layer: Layer, batches: Iterable[Features], options: WriteOptions) -> Iterator[bytes]:
-    """The file in UTF-8. Missing values are empty, empty texts are ``""``.
+    """The file in UTF-8. Missing values and empty texts are empty fields.
 
     values  ``csvseparator``: ``comma``, ``semicolon``, ``tab``, ``space`` or the sign itself
     raises  InvalidParameter (``format_options``) for another separator
@@ -55,6 +55,5 @@ def write(layer: Layer, batches: Iterable[Features], options: WriteOptions) -> I
 
 def _lines(rows: Iterable[Iterable[str | None]], separator: str) -> bytes:
     text = io.StringIO(newline="")
-    # None is written as nothing, an empty text as "".
-    csv.writer(text, delimiter=separator, lineterminator="\r\n", quoting=csv.QUOTE_MINIMAL).writerows(rows)
+    csv_writer(text, delimiter=separator, end="\r\n").writerows(rows)
     return text.getvalue().encode("utf-8", "replace")

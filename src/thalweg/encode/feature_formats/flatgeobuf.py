@@ -27,9 +27,6 @@ _COLUMN_TYPES: Final = {
 }  # fmt: skip
 _BLOCK_BYTES: Final = 256 << 10
 
-Scalar = tuple[str, int | float]
-"""struct's letter and the value."""
-
 
 class _Table:
     """A table to be: its fields by number.

@@ -5,9 +5,8 @@ Precedence, from the loosest: OR, AND, NOT, predicates; then ``+ -``, ``* / % DI
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from thalweg.domain.errors import InvalidParameter, TooLarge
 from thalweg.domain.filter_functions import now_us
@@ -101,16 +100,6 @@ class TextParser:
         shown = "The end of the filter" if lexeme.token is Token.END else f"'{str(lexeme.value)[:40]}'"
         place = "" if lexeme.token is Token.END else f" (character {lexeme.at + 1} of the filter)"
         raise InvalidParameter(self.parameter, f"{shown}{place} {what}.")
-
-    def attempt(self, rule: Callable[[], Any]) -> Any:
-        """What a rule gives, or None with the cursor where it was if it does not fit. Not nested in itself more than
-        the depth allows, so that trying costs no more than a constant factor a level."""
-        at, depth = self._at, self._depth
-        try:
-            return rule()
-        except InvalidParameter:
-            self._at, self._depth = at, depth
-            return None
 
     def deeper(self) -> None:
         self._depth += 1

@@ -327,11 +327,6 @@ def _decode_position(head: _Head, part: bytes) -> PositionArray:
     return position
 
 
-def chunk_rows(blob: bytes) -> int:
-    """Number of rows, from the head; the checksum is verified all the same. Raises DamagedData."""
-    return _read_head(blob).rows
-
-
 def part_sizes(blob: bytes) -> dict[str, int]:
     """Bytes by kind of part: ``header``, ``times``, ``begin``, ``result_time``, ``position``, ``validity``,
     ``quality`` and ``property <id>``; kinds without bytes are left out. They sum to the blob. Raises DamagedData."""

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Final
 
 from thalweg.domain.blocks import Block
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.time import END_US, MIN_US
 from thalweg.store.sqlite.connection import Readers
 from thalweg.store.sqlite.ranges import BLOCK, Query, decode
@@ -33,6 +34,8 @@ TAIL_AT: Final = """
 
 MAX_KEPT_CHUNKS: Final = 500_000
 """Chunks whose sizes a process remembers, of all tracks: some 20 MB."""
+MAX_TAILS: Final = 20_000
+"""Tracks whose newest rows' times a process remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Positions:
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
         self._directories: dict[int, _Directory] = {}
-        self._tails: dict[int, _Tail] = {}
+        self._tails: Bounded[int, _Tail] = Bounded(MAX_TAILS)
         self._kept = 0
         self._lock = threading.Lock()
 
@@ -94,9 +97,7 @@ class Positions:
         tail = self._tails.get(track_id)
         if tail is None or tail.stamp != stamp:
             tail = _tail(query, track_id, directory, stamp, rows)
-            if len(self._tails) >= 20_000:
-                self._tails.clear()
-            self._tails[track_id] = tail
+            self._tails.put(track_id, tail)
         return _Picture(query, track_id, rows, directory, tail)
 
     def _directory(self, query: Query, track_id: int) -> _Directory:

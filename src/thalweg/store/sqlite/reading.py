@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 
 from thalweg.domain.blocks import Block
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.errors import DamagedData
 from thalweg.domain.observations import Change, ChangeKind, TrackState
 from thalweg.domain.store import MAX_BLOCK_ROWS, Extent
@@ -49,8 +50,8 @@ class ObservationReader:
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
-        self._plans: dict[tuple[int, tuple[int, ...]], tuple[list[int], Kinds]] = {}
-        self._states: dict[int, TrackState] = {}
+        self._plans: Bounded[tuple[int, tuple[int, ...]], tuple[list[int], Kinds]] = Bounded(MAX_PLANS)
+        self._states: Bounded[int, TrackState] = Bounded(MAX_KNOWN_STATES)
         self._extents: dict[int, _Extents] = {}
         self._lock = threading.Lock()
 
@@ -72,10 +73,8 @@ class ObservationReader:
         begin_us, end_us = max(interval.begin_us, MIN_US), min(interval.end_us, END_US)
         if end_us <= begin_us:
             return
-        try:
-            wanted, kinds = self._plans[track_id, tuple(property_ids)]
-        except KeyError:
-            wanted, kinds = self._plan(track_id, property_ids)
+        plan = self._plans.get((track_id, tuple(property_ids)))
+        wanted, kinds = self._plan(track_id, property_ids) if plan is None else plan
         if not kinds:
             return
         if end_us - begin_us <= SHORT_US:
@@ -104,9 +103,7 @@ class ObservationReader:
         kinds = kinds_of(self._readers.rows, track_id)
         wanted = [key for key in dict.fromkeys(property_ids) if key in kinds]
         if kinds and all(key in kinds for key in property_ids):
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            self._plans[track_id, tuple(property_ids)] = wanted, kinds
+            self._plans.put((track_id, tuple(property_ids)), (wanted, kinds))
         return wanted, kinds
 
     # -------------------------------------------------------------- what is maintained
@@ -143,9 +140,7 @@ class ObservationReader:
                 state = track_state(track_id, row)
             except DamagedData as error:
                 raise named(self._readers.rows, track_id, "the maintained state", error) from error
-            if len(self._states) >= MAX_KNOWN_STATES:
-                self._states.clear()
-            self._states[track_id] = state
+            self._states.put(track_id, state)
         return state
 
     def extents(self, workspace_id: int) -> dict[int, Extent]:

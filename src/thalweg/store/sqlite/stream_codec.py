@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import zstandard
 
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.errors import DamagedData
 from thalweg.domain.streams import MAX_IRI_LENGTH, MAX_MEMBER_BYTES, Member, StoredMember
 from thalweg.store.sqlite.connection import Bindings, Row
@@ -50,13 +50,20 @@ def object_digest(uuid: str, iri: str) -> bytes:
     return hashlib.blake2b(iri.encode(), digest_size=16, key=uuid.encode()[:64]).digest()
 
 
+class _Coders(threading.local):
+    """A thread's own, by stream and version of its dictionary: one must not be used by two threads at a time."""
+
+    def __init__(self) -> None:
+        self.compressors: Bounded[tuple[int, int], zstandard.ZstdCompressor] = Bounded(MAX_CODERS)
+        self.decompressors: Bounded[tuple[int, int], zstandard.ZstdDecompressor] = Bounded(MAX_CODERS)
+
+
 class Codec:
     """Compressing and decompressing, with the dictionaries of all streams. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._local = threading.local()
-        self._dictionaries: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._lock = threading.Lock()
+        self._coders = _Coders()
+        self._dictionaries: Bounded[tuple[int, int], bytes] = Bounded(MAX_CODERS)
 
     # -------------------------------------------------------------- writing
 
@@ -102,69 +109,34 @@ class Codec:
     # -------------------------------------------------------------- coders
 
     def _compressor(self, query: Query, stream_id: int, version: int) -> zstandard.ZstdCompressor:
-        coders = self._coders()
-        key = (stream_id, version, True)
-        coder = coders.get(key)
-        if coder is None:
-            dictionary = self._dictionary(query, stream_id, version)
-            coder = coders[key] = zstandard.ZstdCompressor(
-                level=LEVEL, dict_data=dictionary, write_checksum=True, write_content_size=True
-            )
-            _bound(coders)
-        else:
-            coders.move_to_end(key)
-        assert isinstance(coder, zstandard.ZstdCompressor)  # noqa: S101 (told to the type checker)
-        return coder
+        known = self._coders.compressors
+        key = (stream_id, version)
+        return known.recall(key) or known.put(
+            key,
+            zstandard.ZstdCompressor(
+                level=LEVEL, dict_data=self._dictionary(query, *key), write_checksum=True, write_content_size=True
+            ),
+        )
 
     def _decompressor(self, query: Query, stream_id: int, version: int) -> zstandard.ZstdDecompressor:
-        coders = self._coders()
-        key = (stream_id, version, False)
-        coder = coders.get(key)
-        if coder is None:
-            dictionary = self._dictionary(query, stream_id, version)
-            coder = coders[key] = zstandard.ZstdDecompressor(dict_data=dictionary)
-            _bound(coders)
-        else:
-            coders.move_to_end(key)
-        assert isinstance(coder, zstandard.ZstdDecompressor)  # noqa: S101 (told to the type checker)
-        return coder
-
-    def _coders(
-        self,
-    ) -> OrderedDict[tuple[int, int, bool], zstandard.ZstdCompressor | zstandard.ZstdDecompressor]:
-        """The thread's own: one coder must not be used by two threads at a time."""
-        try:
-            coders: OrderedDict[tuple[int, int, bool], zstandard.ZstdCompressor | zstandard.ZstdDecompressor] = (
-                self._local.coders
-            )
-        except AttributeError:
-            coders = self._local.coders = OrderedDict()
-        return coders
+        known = self._coders.decompressors
+        key = (stream_id, version)
+        return known.recall(key) or known.put(key, zstandard.ZstdDecompressor(dict_data=self._dictionary(query, *key)))
 
     def _dictionary(self, query: Query, stream_id: int, version: int) -> zstandard.ZstdCompressionDict | None:
         """Raises DamagedData for one that is not there."""
         if not version:
             return None
         key = (stream_id, version)
-        with self._lock:
-            content = self._dictionaries.get(key)
+        content = self._dictionaries.get(key)
         if content is None:
             rows = query(DICTIONARY, key)
             if not rows:
                 raise DamagedData(f"Dictionary {version} of the members of stream {stream_id} is not there.")
-            content = bytes(rows[0][0])
-            with self._lock:
-                self._dictionaries[key] = content
-                while len(self._dictionaries) > MAX_CODERS:
-                    self._dictionaries.popitem(last=False)
+            content = self._dictionaries.put(key, bytes(rows[0][0]))
         made = zstandard.ZstdCompressionDict(content)
         made.precompute_compress(level=LEVEL)
         return made
-
-
-def _bound(coders: OrderedDict[tuple[int, int, bool], zstandard.ZstdCompressor | zstandard.ZstdDecompressor]) -> None:
-    while len(coders) > MAX_CODERS:
-        coders.popitem(last=False)
 
 
 def make_dictionary(samples: Sequence[bytes]) -> bytes:

@@ -142,9 +142,3 @@ def _stand(step: Step, uuid: str, placements: Iterable[Placement]) -> None:
             continue
         known[key] = changed[key] = (slot, at_us, placement.sequence)
     step.tx.many(STAND, [(*where, key, _STANDING.pack(*standing)) for key, standing in changed.items()])
-
-
-def standing_sequence(packed: bytes) -> int:
-    """Of a row of a materialised view: the member that stands for its object."""
-    sequence: int = _STANDING.unpack(packed)[2]
-    return sequence

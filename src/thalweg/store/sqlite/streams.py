@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 LEASE_US: Final = 6 * SECOND_US
 """Short, so that views are not behind for long when a process dies."""
 
-STATE: Final = "SELECT sequence, members, size_bytes, generation FROM stream_state WHERE stream_id = ?"
+STATE: Final = "SELECT sequence, members, size_bytes FROM stream_state WHERE stream_id = ?"
 VIEW_STATES: Final = """
     SELECT s.view_id, s.position, s.members, s.placed, s.buckets, s.pages, s.generation
     FROM stream_view v JOIN view_state s ON s.stream_id = v.stream_id AND s.view_id = v.id WHERE v.stream_id = ?"""
