@@ -118,11 +118,6 @@ class Calls(Expressions):
         return [self.expression(argument, scope) for argument in body.get("args", ())]
 
     def called(self, name: str, signatures: Sequence[Signature], values: list[E]) -> E:
-        if name in ("exp", "ln", "log", "power", "pow") and any(value.kind == "numeric" for value in values):
-            raise SqlFault(f"{name}() of numeric is not supported; cast it to double precision")
-        if name == "extract" and values[-1].kind == "date":
-            # Of a date PostgreSQL has no fraction, not even of its seconds.
-            pass
         signature, kinds, result = choose(name, signatures, [value.kind for value in values])
         given = [self.coerced(v, k) for v, k in zip(values, kinds, strict=True)]
         if signature.how in ("pg_truncate", "pg_time_bucket"):

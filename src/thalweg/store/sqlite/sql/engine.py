@@ -189,6 +189,9 @@ class Engine:
             raise OutOfTime from None
         except apsw.NoMemError:
             raise SqlFault("the statement takes more memory than it may; ask for less at once") from None
+        except OverflowError:
+            # What a function gives is no integer of SQLite's.
+            raise SqlFault("bigint out of range") from None
         except apsw.TooBigError:
             raise SqlFault("a value is longer than it may be") from None
         except apsw.SQLError as error:

@@ -74,7 +74,9 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "gcd": numbers.gcd,
     "lcm": numbers.lcm,
     "float8": numbers.float8,
+    "float_mul": numbers.float_mul,
     "float_div": numbers.float_div,
+    "float_degrees": numbers.float_degrees,
     "float_power": numbers.float_power,
     "float_exp": numbers.float_exp,
     "float_ln": numbers.float_ln,
@@ -91,7 +93,6 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "float_text": numbers.float_text,
     "float_numeric": numbers.float_numeric,
     "pi": lambda: math.pi,
-    "degrees": math.degrees,
     "radians": math.radians,
     "sin": math.sin,
     "cos": math.cos,
@@ -117,10 +118,16 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "numeric_sign": numbers.numeric_sign,
     "numeric_scale": numbers.numeric_scale,
     "numeric_sqrt": numbers.numeric_sqrt,
+    "numeric_exp": numbers.numeric_exp,
+    "numeric_ln": numbers.numeric_ln,
+    "numeric_log": numbers.numeric_log,
+    "numeric_log_to": numbers.numeric_log_to,
+    "numeric_power": numbers.numeric_power,
     "mean_of_ints": numbers.mean_of_ints,
     "width_bucket_float": numbers.width_bucket_float,
     "width_bucket_numeric": numbers.width_bucket_numeric,
-    "to_hex": numbers.to_hex,
+    "to_hex4": numbers.to_hex4,
+    "to_hex8": numbers.to_hex8,
     **{f"float_{kind}": lambda value, kind=kind: numbers.float_int(value, kind) for kind in ("int2", "int4", "int8")},
     **{
         f"numeric_{kind}": lambda value, kind=kind: numbers.numeric_int(value, kind)
@@ -298,7 +305,11 @@ def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
         for value in given:
             if value is None:
                 return None
-        return function(*given)
+        try:
+            return function(*given)
+        except ArithmeticError:
+            # Of numbers that no result of theirs holds, as those of infinite floats and of dates before the first year.
+            raise SqlFault("value out of range: overflow") from None
 
     return call
 
