@@ -12,7 +12,7 @@ from typing import Any, Final
 from thalweg.domain.table_sql import MAX_VALUE_BYTES, SqlFault
 from thalweg.store.codec.decimal_key import decode_decimal
 from thalweg.store.sqlite.sql import intervals
-from thalweg.store.sqlite.sql.lists import MAX_SERIES, dumps, item_of, text_of
+from thalweg.store.sqlite.sql.lists import MAX_SERIES, dumps, item_of, json_of, text_of
 from thalweg.store.sqlite.sql.numbers import CONTEXT, divide, encoded, key, quotient_scale, root, scale
 
 MAX_GATHERED: Final = 1_000_000
@@ -387,18 +387,27 @@ class StringAgg(_Items):
         return "".join(self.items) if self.items else None
 
 
+class JsonAgg(_Items):
+    """json_agg: as array_agg."""
+
+    def step(self, kind: str, value: Any, distinct: int = 0) -> None:
+        if not distinct or self.is_new(kind, value):
+            self.add(json_of(kind, value), _weight(value))
+
+    def final(self) -> str | None:
+        return f"[{', '.join(self.items)}]" if self.items else None
+
+
 class ObjectAgg(_Items):
     """json_object_agg: kind and value of the name and of the member."""
 
     def step(self, name_kind: str, name: Any, kind: str, value: Any) -> None:
         if name is None:
             raise SqlFault("field name must not be null")
-        self.add((text_of(name_kind, name), item_of(kind, value)), _weight(value) + _weight(name))
+        self.add(f"{dumps(text_of(name_kind, name))} : {json_of(kind, value)}", _weight(value) + _weight(name))
 
     def final(self) -> str | None:
-        if not self.items:
-            return None
-        return "{" + ",".join(f"{dumps(name)}:{dumps(value)}" for name, value in self.items) + "}"
+        return f"{{ {', '.join(self.items)} }}" if self.items else None
 
 
 class BitAnd:
@@ -457,6 +466,7 @@ PLAIN: Final[dict[str, type[Any]]] = {
     "mode": Mode,
     "array_agg": ArrayAgg,
     "string_agg": StringAgg,
+    "json_agg": JsonAgg,
     "object_agg": ObjectAgg,
     "bit_and": BitAnd,
     "bit_or": BitOr,

@@ -500,7 +500,7 @@ def numeric_power(a: bytes, b: bytes) -> bytes:
         raise SqlFault("zero raised to a negative power is undefined")
     if base < 0 and exponent != int(exponent):
         raise SqlFault("a negative number raised to a non-integer power yields a complex result")
-    whole = exponent == int(exponent) and abs(exponent) < 1 << 31
+    whole = exponent == int(exponent) and -(1 << 31) <= exponent < 1 << 31
     digits = _fitting(_LEAST_DIGITS, base) if whole else _LEAST_DIGITS
     if not base:
         return encoded(rounded(Decimal(0 if exponent else 1), digits))

@@ -9,9 +9,9 @@ from typing import Any, Final
 from thalweg.domain.table_sql import SqlFault
 from thalweg.store.sqlite.sql.calls import SETS, Calls, has_aggregate, has_set
 from thalweg.store.sqlite.sql.expressions import KEYED, names_of, only
-from thalweg.store.sqlite.sql.relations import is_never_null
+from thalweg.store.sqlite.sql.relations import RelationColumn, is_never_null
 from thalweg.store.sqlite.sql.scope import Column, Cte, E, Grouping, Item, Node, Scope
-from thalweg.store.sqlite.sql.types import common
+from thalweg.store.sqlite.sql.types import common, shown
 
 MAX_COLUMNS: Final = 1_500
 """Of what is selected; SQLite has 2,000."""
@@ -110,7 +110,7 @@ class Selects(Calls):
         relation = self.relations[name]
         alias = self.alias("t")
         self.read.add(relation.source)
-        found = [Column(c.name, E(f"{alias}.{c.inside}", c.kind), alias) for c in relation.columns]
+        found = [Column(c.name, _read(alias, c), alias) for c in relation.columns]
         if renamed:
             names = [column.name for column in found]
             if len(renamed) > len(names):
@@ -432,9 +432,8 @@ class Selects(Calls):
             raise SqlFault(f"{name} ALL is not supported")
         keyed = bool(KEYED.intersection(kinds))
         if keyed and name != "UNION":
-            raise SqlFault(
-                f"{name} of numeric or interval columns is not supported; cast them to text or double precision"
-            )
+            types = ", ".join(sorted(map(shown, KEYED.intersection(kinds))))
+            raise SqlFault(f"{name} of columns of type {types} is not supported; cast them to text or double precision")
         sides = [self._side(text, columns, kinds) for text, columns in ((left, left_columns), (right, right_columns))]
         alias = self.alias("s")
         numbered = ", ".join(f"{alias}.c{i} AS c{i}" for i in range(1, len(kinds) + 1))
@@ -490,6 +489,12 @@ class Selects(Calls):
             sorting = " ORDER BY " + ", ".join(order) if order else ""
             text = f"SELECT * FROM ({text}){sorting}{self._limit(body, scope)}"
         return text, columns
+
+
+def _read(alias: str, column: RelationColumn) -> E:
+    """A column's value. Of timestamps in arrays the store has a spelling of its own."""
+    text = f"{alias}.{column.inside}"
+    return E(f"pg_array_plain('timestamp', {text})" if column.kind == "_timestamp" else text, column.kind)
 
 
 def _item(alias: str, name: str, columns: Columns) -> Item:

@@ -94,7 +94,7 @@ mod | int4 int4 -> int4 | pg_int_mod
 mod | int8 int8 -> int8 | pg_int_mod
 mod | numeric numeric -> numeric | pg_numeric_mod
 div | numeric numeric -> numeric | pg_numeric_quotient
-gcd | int4 int4 -> int4 | pg_gcd
+gcd | int4 int4 -> int4 | pg_int4(pg_gcd({0}, {1}))
 gcd | int8 int8 -> int8 | pg_gcd
 lcm | int4 int4 -> int4 | pg_int4(pg_lcm({0}, {1}))
 lcm | int8 int8 -> int8 | pg_lcm
@@ -285,7 +285,7 @@ _define(
 -> | json text -> json | pg_json_get
 -> | json int4 -> json | pg_json_get
 -> | jsonb text -> jsonb | pg_json_get
--> | jsonb int4 -> jsonb | pg_json_get
+-> | jsonb int4 -> jsonb | pg_jsonb_get
 ->> | json text -> text | pg_json_get_text
 ->> | json int4 -> text | pg_json_get_text
 ->> | jsonb text -> text | pg_jsonb_get_text
@@ -293,7 +293,7 @@ _define(
 #> | json _text -> json | pg_json_path
 #> | jsonb _text -> jsonb | pg_json_path
 #>> | json _text -> text | pg_json_path_text
-#>> | jsonb _text -> text | pg_json_path_text
+#>> | jsonb _text -> text | pg_jsonb_path_text
 ? | jsonb text -> bool | pg_json_has
 @> | jsonb jsonb -> bool | pg_json_contains
 <@ | jsonb jsonb -> bool | pg_json_contains({1}, {0})

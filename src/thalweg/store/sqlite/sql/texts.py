@@ -159,7 +159,7 @@ class _Words:
         return text
 
 
-def _bracket(pattern: str, place: int, *, escapes: bool = True) -> tuple[str, int]:
+def _bracket(pattern: str, place: int, *, escapes: bool = True, case: bool = True) -> tuple[str, int]:
     """A bracket expression that begins there, and where it ends. ``escapes``: whether a backslash is not itself."""
     parts = ["["]
     begin = place
@@ -178,7 +178,8 @@ def _bracket(pattern: str, place: int, *, escapes: bool = True) -> tuple[str, in
             if match is not None:
                 if match[1] not in _CLASSES:
                     raise SqlFault("invalid regular expression: invalid character class")
-                parts.append(_CLASSES[match[1]])
+                # Without case capitals and small ones are all letters.
+                parts.append(_CLASSES["alpha" if match[1] in ("upper", "lower") and not case else match[1]])
                 place = match.end()
                 continue
             if pattern[place + 1 : place + 2] in (".", "=", "<", ">"):
@@ -203,7 +204,7 @@ def _bracket(pattern: str, place: int, *, escapes: bool = True) -> tuple[str, in
     raise SqlFault(f"invalid regular expression: brackets [] not balanced: {pattern[begin : begin + 100]}")
 
 
-def _translated(pattern: str) -> tuple[str, bool]:
+def _translated(pattern: str, *, case: bool, lines: bool) -> tuple[str, bool]:
     """PostgreSQL's advanced expressions as RE2's, and whether edges of words are in it. What differs without a sign of
     it is refused."""
     if pattern.startswith("***"):
@@ -237,8 +238,9 @@ def _translated(pattern: str) -> tuple[str, bool]:
                 parts.append(pair)
             continue
         if letter == "[":
-            text, place = _bracket(pattern, place)
-            parts.append(text)
+            text, place = _bracket(pattern, place, case=case)
+            # The end of a line is in no complement there.
+            parts.append(text.replace("[^", "[^\\n", 1) if lines and text.startswith("[^") else text)
             continue
         if letter == "(" and pattern[place + 1 : place + 2] == "?" and pattern[place + 2 : place + 3] != ":":
             raise SqlFault("looking ahead or behind, and options, in regular expressions are not supported")
@@ -294,7 +296,7 @@ def _regex(pattern: str, flags: str) -> Any:
         greedy = re.sub(r"\\.|\[[^]]*\]", "", pattern)
         if len(re.findall(r"[*+?}]", greedy.replace("*?", "*").replace("+?", "+").replace("??", "?"))) > 1:
             raise SqlFault("expressions that mix greedy and other quantifiers are not supported")
-    text, edges = _translated(pattern)
+    text, edges = _translated(pattern, case=case, lines=lines)
     # The longest alternative there, the first here: RE2 can do either.
     compiled = _compiled(text, case=case, lines=lines, longest="|" in pattern)
     return _Words(compiled) if edges else compiled
@@ -462,6 +464,8 @@ def left(text: str, count: int) -> str:
 def right(text: str, count: int) -> str:
     if count == 0:
         return ""
+    if count == -(1 << 31):
+        raise SqlFault("integer out of range")
     # Of a negative number so many at the front are left out.
     return text[-count:]
 
@@ -534,6 +538,8 @@ def overlay(text: str, new: str, start: int, count: int | None = None) -> str:
     if start <= 0:
         raise SqlFault("negative substring length not allowed")
     count = len(new) if count is None else count
+    if start + count >= 1 << 31:
+        raise SqlFault("integer out of range")
     return text[: start - 1] + new + text[max(start - 1 + count, 0) :]
 
 
@@ -563,6 +569,11 @@ _PLAIN_IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_$]*", re.ASCII)
 def quote_literal(text: str) -> str:
     quoted = text.replace("'", "''")
     return f" E'{quoted}'".lstrip().replace("\\", "\\\\") if "\\" in text else f"'{quoted}'"
+
+
+def quote_ident(text: str) -> str:
+    quoted = text.replace('"', '""')
+    return text if _PLAIN_IDENTIFIER.fullmatch(text) else f'"{quoted}"'
 
 
 def encode_bytes(text: str, form: str) -> str:
@@ -601,8 +612,7 @@ def format_text(pattern: str | None, *values: str | None) -> str | None:
         elif match["kind"] == "I":
             if value is None:
                 raise SqlFault("null values cannot be formatted as an SQL identifier")
-            quoted = value.replace('"', '""')
-            shown = value if _PLAIN_IDENTIFIER.fullmatch(value) else f'"{quoted}"'
+            shown = quote_ident(value)
         else:
             shown = value or ""
         width = int(match["width"] or 0)
