@@ -6,6 +6,7 @@ Each is a class that SQLite steps through its rows; ``inverse`` lets it be used 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from thalweg.domain.table_sql import MAX_VALUE_BYTES, SqlFault
 from thalweg.store.codec.decimal_key import decode_decimal
 from thalweg.store.sqlite.sql import intervals
 from thalweg.store.sqlite.sql.lists import MAX_SERIES, dumps, item_of, json_of, text_of
-from thalweg.store.sqlite.sql.numbers import CONTEXT, divide, encoded, key, quotient_scale, root, scale
+from thalweg.store.sqlite.sql.numbers import CONTEXT, divide, encoded, key, quotient_scale, root, rounded, scale
 
 MAX_GATHERED: Final = 1_000_000
 """Most values of a percentile or mode: they are held in memory, some 50 bytes each."""
@@ -432,10 +433,59 @@ class BitOr(BitAnd):
         return a | b
 
 
+class _Scaled:
+    """Of numerics that come into a frame and go out of it: a sum has the largest scale of those that are in it."""
+
+    parts: tuple[tuple[str, int], ...] = (("total", 1),)
+    """Names of sums, and of how many factors each of their addends is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scales: Counter[int] = Counter()
+
+    def _scale(self, value: Any) -> int:
+        return scale(decode_decimal(value)) if isinstance(value, bytes) else 0
+
+    def step(self, value: Any) -> None:
+        super().step(value)  # type: ignore[misc]
+        if value is not None:
+            self.scales[self._scale(value)] += 1
+
+    def inverse(self, value: Any) -> None:
+        super().inverse(value)  # type: ignore[misc]
+        if value is not None:
+            own = self._scale(value)
+            self.scales[own] -= 1
+            if not self.scales[own]:
+                del self.scales[own]
+
+    def value(self) -> bytes | None:
+        most = max(self.scales, default=0)
+        for name, factors in self.parts:
+            setattr(self, name, rounded(getattr(self, name), factors * most))
+        found: bytes | None = super().value()  # type: ignore[misc]
+        return found
+
+    final = value
+
+
+_BOTH: Final = (("total", 1), ("squares", 2))
 WINDOWED: Final[dict[str, type[Any]]] = {
+    f"{name}_over": type(f"{kind.__name__}Over", (_Scaled, kind), {"parts": parts} if parts else {})
+    for name, kind, parts in (
+        ("numeric_sum", NumericSum, ()),
+        ("numeric_mean", NumericMean, ()),
+        ("int_mean", IntMean, ()),
+        ("var_samp", VarSamp, _BOTH),
+        ("var_pop", VarPop, _BOTH),
+        ("stddev_samp", StddevSamp, _BOTH),
+        ("stddev_pop", StddevPop, _BOTH),
+    )
+} | {"interval_sum_over": IntervalSum, "interval_mean_over": IntervalMean}
+"""Those over windows, which values leave again."""
+PLAIN: Final[dict[str, type[Any]]] = {
     "numeric_sum": NumericSum,
     "numeric_mean": NumericMean,
-    "int_sum": IntSum,
     "int_mean": IntMean,
     "interval_sum": IntervalSum,
     "interval_mean": IntervalMean,
@@ -443,8 +493,6 @@ WINDOWED: Final[dict[str, type[Any]]] = {
     "var_pop": VarPop,
     "stddev_samp": StddevSamp,
     "stddev_pop": StddevPop,
-}
-PLAIN: Final[dict[str, type[Any]]] = {
     "float_var_samp": FloatVarSamp,
     "float_var_pop": FloatVarPop,
     "float_stddev_samp": FloatStddevSamp,

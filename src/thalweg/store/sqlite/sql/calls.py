@@ -9,6 +9,7 @@ from typing import Any, Final
 from thalweg.domain.table_sql import SqlFault
 from thalweg.sql.parse import walk
 from thalweg.store.sqlite.sql import intervals
+from thalweg.store.sqlite.sql.aggregates import WINDOWED
 from thalweg.store.sqlite.sql.expressions import Expressions, names_of
 from thalweg.store.sqlite.sql.relations import TIME, is_never_null, step_column
 from thalweg.store.sqlite.sql.scope import E, Node, Scope
@@ -280,12 +281,15 @@ class Calls(Expressions):
         values = [self.coerced(v, k) for v, k in zip(values, kinds, strict=True)]
         if distinct and (values[0].kind in ("numeric", "interval") or len(values) > 1):
             raise SqlFault(f"DISTINCT in {name}() of {shown(values[0].kind)} is not supported")
-        windowed = "pg_" not in signature.how or signature.how.startswith(
-            ("pg_numeric_", "pg_int_", "pg_interval_", "pg_mean_of", "pg_float8", "pg_var_", "pg_stddev_")
-        )
-        if window and not windowed:
-            raise SqlFault(f"{name}() of {shown(values[0].kind)} over a window is not supported")
-        text = signature.how.format(*(v.sql for v in values), d="DISTINCT " if distinct else "", s=suffix)
+        how = signature.how
+        if window:
+            # Those of SQLite's own are within functions of one value.
+            aggregate = how.partition("({d}")[0].rpartition("(")[2]
+            if aggregate.startswith("pg_"):
+                if f"{aggregate.removeprefix('pg_')}_over" not in WINDOWED:
+                    raise SqlFault(f"{name}() of {shown(values[0].kind)} over a window is not supported")
+                how = how.replace(aggregate, f"{aggregate}_over")
+        text = how.format(*(v.sql for v in values), d="DISTINCT " if distinct else "", s=suffix)
         return E(text, result)
 
     def _extreme_of(self, name: str, values: list[E], suffix: str) -> E:
