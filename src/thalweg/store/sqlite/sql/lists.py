@@ -406,10 +406,10 @@ def _members(text: str) -> dict[str, str] | list[str] | None:
     try:
         while text[place] not in "}]":
             if named:
-                name, place = json.decoder.scanstring(text, place + 1)
+                name, place = _DECODER.raw_decode(text, place)
                 names.append(name)
                 place = _past_blanks(text, _past_blanks(text, place) + 1)
-            _, end = _DECODER.scan_once(text, place)
+            _, end = _DECODER.raw_decode(text, place)
             items.append(text[place:end])
             place = _past_blanks(text, end)
             if text[place] == ",":
