@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Final
 
-_BIAS: Final = 1 << 15
+BIAS: Final = 1 << 15
 _TURNED: Final = bytes(255 - i for i in range(256))
 _PAIRS: Final = bytes((pair - 1) // 10 << 4 | (pair - 1) % 10 if 1 <= pair <= 100 else 255 for pair in range(256))
 _TURNED_PAIRS: Final = _PAIRS[::-1]
@@ -35,7 +35,7 @@ def encode_decimal(value: Decimal) -> bytes:
     """Key and spelling."""
     key, least = _encode(value)
     exponent = int(value.as_tuple().exponent)
-    return key if exponent == least else key + (exponent + _BIAS).to_bytes(2, "big")
+    return key if exponent == least else key + (exponent + BIAS).to_bytes(2, "big")
 
 
 def _encode(value: Decimal) -> tuple[bytes, int]:
@@ -51,7 +51,7 @@ def _encode(value: Decimal) -> tuple[bytes, int]:
     if len(stripped) % 2:
         stripped += "0"
     pairs = bytes(int(stripped[i : i + 2]) + 1 for i in range(0, len(stripped), 2))
-    body = (power + _BIAS).to_bytes(2, "big") + pairs + b"\0"
+    body = (power + BIAS).to_bytes(2, "big") + pairs + b"\0"
     return (b"\x7f" + body.translate(_TURNED) if sign else b"\x81" + body), least
 
 
@@ -62,15 +62,15 @@ def decode_decimal(blob: bytes) -> Decimal:
     if first == b"\x81":
         end = blob.index(0, 3)
         digits = blob[3:end].translate(_PAIRS).hex().rstrip("0")
-        power = (blob[1] << 8 | blob[2]) - _BIAS
+        power = (blob[1] << 8 | blob[2]) - BIAS
         sign = ""
     elif first == b"\x7f":
         end = blob.index(255, 3)
         digits = blob[3:end].translate(_TURNED_PAIRS).hex().rstrip("0")
-        power = ((255 - blob[1]) << 8 | 255 - blob[2]) - _BIAS
+        power = ((255 - blob[1]) << 8 | 255 - blob[2]) - BIAS
         sign = "-"
     elif first == b"\x80":
-        exponent = int.from_bytes(blob[1:3], "big") - _BIAS if len(blob) > 1 else 0
+        exponent = int.from_bytes(blob[1:3], "big") - BIAS if len(blob) > 1 else 0
         return Decimal((0, (0,), exponent))
     else:
         raise ValueError("no decimal key")
@@ -79,7 +79,7 @@ def decode_decimal(blob: bytes) -> Decimal:
     if end + 1 == len(blob):
         exponent = min(0, power - len(digits))
     elif end + 3 == len(blob):
-        exponent = (blob[end + 1] << 8 | blob[end + 2]) - _BIAS
+        exponent = (blob[end + 1] << 8 | blob[end + 2]) - BIAS
     else:
         raise ValueError("no decimal key")
     try:

@@ -90,6 +90,6 @@ def relation_of(table: Table | MadeTable) -> Relation:
     columns.extend(RelationColumn(each.name, each.type_name, f"f{each.number:d}") for each in table.fields)
     texts = texts_of(table.part)
     needs = tuple(f"{texts}_{end}" for end in ("data", "idx", "docsize", "config", "content"))
-    inside = {column.name: column.inside for column in columns}
-    indexed = frozenset((NUMBER, *(inside[names[0]] for names in [*table.indexes, table.key] if names)))
+    places = {column.name: column.inside for column in columns}
+    indexed = frozenset((NUMBER, *(places[names[0]] for names in (table.key, *table.indexes) if names)))
     return Relation(records_of(table.part), tuple(columns), NUMBER, indexed, texts, (texts, *needs))
