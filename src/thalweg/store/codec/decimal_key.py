@@ -18,6 +18,8 @@ from typing import Final
 BIAS: Final = 1 << 15
 _TURNED: Final = bytes(255 - i for i in range(256))
 _PAIRS: Final = bytes((pair - 1) // 10 << 4 | (pair - 1) % 10 if 1 <= pair <= 100 else 255 for pair in range(256))
+_ENCODED: Final = bytes((byte >> 4) * 10 + (byte & 15) + 1 for byte in range(154)) + bytes(102)
+"""What a byte becomes whose hexadecimal text is two digits."""
 _TURNED_PAIRS: Final = _PAIRS[::-1]
 """Bytes whose hexadecimal text is the two digits that a byte stands for, of numbers above and below 0."""
 _KEPT: Final = 8192
@@ -40,19 +42,22 @@ def encode_decimal(value: Decimal) -> bytes:
 
 def _encode(value: Decimal) -> tuple[bytes, int]:
     """The key, and the exponent that a reader takes without being told."""
-    sign, digits, exponent = value.as_tuple()
-    text = "".join(map(str, digits)).lstrip("0")
+    shown = str(value)
+    if "E" in shown:
+        shown = format(value, "f")
+    negative = shown.startswith("-")
+    whole, _, fraction = shown[negative:].partition(".")
+    text = (whole + fraction).lstrip("0")
     stripped = text.rstrip("0")
     if not stripped:
         return b"\x80", 0
-    power = len(text) + int(exponent)
+    power = len(text) - len(fraction)
     # A whole number is told without a point.
     least = min(0, power - len(stripped))
     if len(stripped) % 2:
         stripped += "0"
-    pairs = bytes(int(stripped[i : i + 2]) + 1 for i in range(0, len(stripped), 2))
-    body = (power + BIAS).to_bytes(2, "big") + pairs + b"\0"
-    return (b"\x7f" + body.translate(_TURNED) if sign else b"\x81" + body), least
+    body = (power + BIAS).to_bytes(2, "big") + bytes.fromhex(stripped).translate(_ENCODED) + b"\0"
+    return (b"\x7f" + body.translate(_TURNED) if negative else b"\x81" + body), least
 
 
 @lru_cache(maxsize=_KEPT)

@@ -31,6 +31,9 @@ def key(blob: bytes) -> bytes:
 
 def encoded(value: Decimal) -> bytes:
     """Raises SqlFault beyond ``MAX_DIGITS``."""
+    shown = str(value)
+    if len(shown) < MAX_DIGITS and "E" not in shown:
+        return encode_decimal(value)
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
         raise SqlFault("value overflows numeric format")
