@@ -15,9 +15,11 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Final
 
-_BIAS: Final = 1 << 15
+BIAS: Final = 1 << 15
 _TURNED: Final = bytes(255 - i for i in range(256))
 _PAIRS: Final = bytes((pair - 1) // 10 << 4 | (pair - 1) % 10 if 1 <= pair <= 100 else 255 for pair in range(256))
+_ENCODED: Final = bytes((byte >> 4) * 10 + (byte & 15) + 1 for byte in range(154)) + bytes(102)
+"""What a byte becomes whose hexadecimal text is two digits."""
 _TURNED_PAIRS: Final = _PAIRS[::-1]
 """Bytes whose hexadecimal text is the two digits that a byte stands for, of numbers above and below 0."""
 _KEPT: Final = 8192
@@ -35,24 +37,27 @@ def encode_decimal(value: Decimal) -> bytes:
     """Key and spelling."""
     key, least = _encode(value)
     exponent = int(value.as_tuple().exponent)
-    return key if exponent == least else key + (exponent + _BIAS).to_bytes(2, "big")
+    return key if exponent == least else key + (exponent + BIAS).to_bytes(2, "big")
 
 
 def _encode(value: Decimal) -> tuple[bytes, int]:
     """The key, and the exponent that a reader takes without being told."""
-    sign, digits, exponent = value.as_tuple()
-    text = "".join(map(str, digits)).lstrip("0")
+    shown = str(value)
+    if "E" in shown:
+        shown = format(value, "f")
+    negative = shown.startswith("-")
+    whole, _, fraction = shown[negative:].partition(".")
+    text = (whole + fraction).lstrip("0")
     stripped = text.rstrip("0")
     if not stripped:
         return b"\x80", 0
-    power = len(text) + int(exponent)
+    power = len(text) - len(fraction)
     # A whole number is told without a point.
     least = min(0, power - len(stripped))
     if len(stripped) % 2:
         stripped += "0"
-    pairs = bytes(int(stripped[i : i + 2]) + 1 for i in range(0, len(stripped), 2))
-    body = (power + _BIAS).to_bytes(2, "big") + pairs + b"\0"
-    return (b"\x7f" + body.translate(_TURNED) if sign else b"\x81" + body), least
+    body = (power + BIAS).to_bytes(2, "big") + bytes.fromhex(stripped).translate(_ENCODED) + b"\0"
+    return (b"\x7f" + body.translate(_TURNED) if negative else b"\x81" + body), least
 
 
 @lru_cache(maxsize=_KEPT)
@@ -62,15 +67,15 @@ def decode_decimal(blob: bytes) -> Decimal:
     if first == b"\x81":
         end = blob.index(0, 3)
         digits = blob[3:end].translate(_PAIRS).hex().rstrip("0")
-        power = (blob[1] << 8 | blob[2]) - _BIAS
+        power = (blob[1] << 8 | blob[2]) - BIAS
         sign = ""
     elif first == b"\x7f":
         end = blob.index(255, 3)
         digits = blob[3:end].translate(_TURNED_PAIRS).hex().rstrip("0")
-        power = ((255 - blob[1]) << 8 | 255 - blob[2]) - _BIAS
+        power = ((255 - blob[1]) << 8 | 255 - blob[2]) - BIAS
         sign = "-"
     elif first == b"\x80":
-        exponent = int.from_bytes(blob[1:3], "big") - _BIAS if len(blob) > 1 else 0
+        exponent = int.from_bytes(blob[1:3], "big") - BIAS if len(blob) > 1 else 0
         return Decimal((0, (0,), exponent))
     else:
         raise ValueError("no decimal key")
@@ -79,7 +84,7 @@ def decode_decimal(blob: bytes) -> Decimal:
     if end + 1 == len(blob):
         exponent = min(0, power - len(digits))
     elif end + 3 == len(blob):
-        exponent = (blob[end + 1] << 8 | blob[end + 2]) - _BIAS
+        exponent = (blob[end + 1] << 8 | blob[end + 2]) - BIAS
     else:
         raise ValueError("no decimal key")
     try:

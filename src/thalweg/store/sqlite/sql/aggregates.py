@@ -6,15 +6,19 @@ Each is a class that SQLite steps through its rows; ``inverse`` lets it be used 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from decimal import Decimal
 from typing import Any, Final
 
 from thalweg.domain.table_sql import MAX_VALUE_BYTES, SqlFault
 from thalweg.store.codec.decimal_key import decode_decimal
+from thalweg.store.codec.decimal_sum import sum_decimals
 from thalweg.store.sqlite.sql import intervals
-from thalweg.store.sqlite.sql.lists import MAX_SERIES, dumps, item_of, text_of
-from thalweg.store.sqlite.sql.numbers import CONTEXT, divide, encoded, key, quotient_scale, root, scale
+from thalweg.store.sqlite.sql.lists import MAX_SERIES, dumps, item_of, json_of, text_of
+from thalweg.store.sqlite.sql.numbers import CONTEXT, divide, encoded, key, quotient_scale, root, rounded, scale
 
+ADDED_TOGETHER: Final = 4096
+"""Numerics that are added at once: a quarter of what it takes one by one."""
 MAX_GATHERED: Final = 1_000_000
 """Most values of a percentile or mode: they are held in memory, some 50 bytes each."""
 
@@ -25,13 +29,55 @@ class NumericSum:
     def __init__(self) -> None:
         self.total = Decimal(0)
         self.count = 0
+        self._waiting: list[bytes] = []
+        self._scale = 0
 
     def step(self, value: bytes | None) -> None:
+        if value is not None:
+            waiting = self._waiting
+            waiting.append(value)
+            if len(waiting) >= ADDED_TOGETHER:
+                self._settle()
+
+    def _settle(self) -> None:
+        found, most = sum_decimals(self._waiting)
+        self.total = CONTEXT.add(self.total, found)
+        self.count += len(self._waiting)
+        self._scale = max(self._scale, most)
+        self._waiting.clear()
+
+    def final(self) -> bytes | None:
+        self._settle()
+        self.total = rounded(self.total, self._scale)
+        return self._found() if self.count else None
+
+    def _found(self) -> bytes | None:
+        return encoded(self.total)
+
+
+def _mean(total: Decimal, number: int) -> bytes:
+    count = Decimal(number)
+    return encoded(divide(total, count, quotient_scale(total, count)))
+
+
+class NumericMean(NumericSum):
+    def _found(self) -> bytes | None:
+        return _mean(self.total, self.count)
+
+
+class RunningSum:
+    """Of numerics over a window."""
+
+    def __init__(self) -> None:
+        self.total = Decimal(0)
+        self.count = 0
+
+    def step(self, value: Any) -> None:
         if value is not None:
             self.total = CONTEXT.add(self.total, decode_decimal(value))
             self.count += 1
 
-    def inverse(self, value: bytes | None) -> None:
+    def inverse(self, value: Any) -> None:
         if value is not None:
             self.total = CONTEXT.subtract(self.total, decode_decimal(value))
             self.count -= 1
@@ -42,33 +88,33 @@ class NumericSum:
     final = value
 
 
-class NumericMean(NumericSum):
+class RunningMean(RunningSum):
     def value(self) -> bytes | None:
-        if not self.count:
-            return None
-        count = Decimal(self.count)
-        return encoded(divide(self.total, count, quotient_scale(self.total, count)))
+        return _mean(self.total, self.count) if self.count else None
 
     final = value
 
 
-class IntSum(NumericSum):
+class IntMean:
     """Of bigints: a numeric."""
 
-    def step(self, value: Any) -> None:
+    def __init__(self) -> None:
+        self.total = self.count = 0
+
+    def step(self, value: int | None) -> None:
         if value is not None:
             self.total += value
             self.count += 1
 
-    def inverse(self, value: Any) -> None:
+    def inverse(self, value: int | None) -> None:
         if value is not None:
             self.total -= value
             self.count -= 1
 
+    def value(self) -> bytes | None:
+        return _mean(Decimal(self.total), self.count) if self.count else None
 
-class IntMean(IntSum):
-    value = NumericMean.value
-    final = NumericMean.value
+    final = value
 
 
 class IntervalSum:
@@ -387,18 +433,27 @@ class StringAgg(_Items):
         return "".join(self.items) if self.items else None
 
 
+class JsonAgg(_Items):
+    """json_agg: as array_agg."""
+
+    def step(self, kind: str, value: Any, distinct: int = 0) -> None:
+        if not distinct or self.is_new(kind, value):
+            self.add(json_of(kind, value), _weight(value))
+
+    def final(self) -> str | None:
+        return f"[{', '.join(self.items)}]" if self.items else None
+
+
 class ObjectAgg(_Items):
     """json_object_agg: kind and value of the name and of the member."""
 
     def step(self, name_kind: str, name: Any, kind: str, value: Any) -> None:
         if name is None:
             raise SqlFault("field name must not be null")
-        self.add((text_of(name_kind, name), item_of(kind, value)), _weight(value) + _weight(name))
+        self.add(f"{dumps(text_of(name_kind, name))} : {json_of(kind, value)}", _weight(value) + _weight(name))
 
     def final(self) -> str | None:
-        if not self.items:
-            return None
-        return "{" + ",".join(f"{dumps(name)}:{dumps(value)}" for name, value in self.items) + "}"
+        return f"{{ {', '.join(self.items)} }}" if self.items else None
 
 
 class BitAnd:
@@ -423,10 +478,58 @@ class BitOr(BitAnd):
         return a | b
 
 
+class _Scaled:
+    """Of numerics that come into a frame and go out of it: a sum has the largest scale of those that are in it."""
+
+    parts: tuple[tuple[str, int], ...] = (("total", 1),)
+    """Names of sums, and of how many factors each of their addends is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scales: Counter[int] = Counter()
+
+    def _scale(self, value: Any) -> int:
+        return scale(decode_decimal(value)) if isinstance(value, bytes) else 0
+
+    def step(self, value: Any) -> None:
+        super().step(value)  # type: ignore[misc]
+        if value is not None:
+            self.scales[self._scale(value)] += 1
+
+    def inverse(self, value: Any) -> None:
+        super().inverse(value)  # type: ignore[misc]
+        if value is not None:
+            own = self._scale(value)
+            self.scales[own] -= 1
+            if not self.scales[own]:
+                del self.scales[own]
+
+    def value(self) -> bytes | None:
+        most = max(self.scales, default=0)
+        for name, factors in self.parts:
+            setattr(self, name, rounded(getattr(self, name), factors * most))
+        found: bytes | None = super().value()  # type: ignore[misc]
+        return found
+
+    final = value
+
+
+_BOTH: Final = (("total", 1), ("squares", 2))
 WINDOWED: Final[dict[str, type[Any]]] = {
+    f"{name}_over": type(f"{kind.__name__}Over", (_Scaled, kind), {"parts": parts} if parts else {})
+    for name, kind, parts in (
+        ("numeric_sum", RunningSum, ()),
+        ("numeric_mean", RunningMean, ()),
+        ("var_samp", VarSamp, _BOTH),
+        ("var_pop", VarPop, _BOTH),
+        ("stddev_samp", StddevSamp, _BOTH),
+        ("stddev_pop", StddevPop, _BOTH),
+    )
+} | {"int_mean_over": IntMean, "interval_sum_over": IntervalSum, "interval_mean_over": IntervalMean}
+"""Those over windows, which values leave again."""
+PLAIN: Final[dict[str, type[Any]]] = {
     "numeric_sum": NumericSum,
     "numeric_mean": NumericMean,
-    "int_sum": IntSum,
     "int_mean": IntMean,
     "interval_sum": IntervalSum,
     "interval_mean": IntervalMean,
@@ -434,8 +537,6 @@ WINDOWED: Final[dict[str, type[Any]]] = {
     "var_pop": VarPop,
     "stddev_samp": StddevSamp,
     "stddev_pop": StddevPop,
-}
-PLAIN: Final[dict[str, type[Any]]] = {
     "float_var_samp": FloatVarSamp,
     "float_var_pop": FloatVarPop,
     "float_stddev_samp": FloatStddevSamp,
@@ -457,6 +558,7 @@ PLAIN: Final[dict[str, type[Any]]] = {
     "mode": Mode,
     "array_agg": ArrayAgg,
     "string_agg": StringAgg,
+    "json_agg": JsonAgg,
     "object_agg": ObjectAgg,
     "bit_and": BitAnd,
     "bit_or": BitOr,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from thalweg.domain.table_sql import SqlFault
 from thalweg.sql.parse import walk
 from thalweg.store.sqlite.sql import intervals
+from thalweg.store.sqlite.sql.aggregates import WINDOWED
 from thalweg.store.sqlite.sql.expressions import Expressions, names_of
 from thalweg.store.sqlite.sql.relations import TIME, is_never_null, step_column
 from thalweg.store.sqlite.sql.scope import E, Node, Scope
@@ -36,7 +37,7 @@ _JSONS: Final = {
     "json_array_elements": ("json", "json", "pg_json_items"),
     "jsonb_array_elements": ("jsonb", "jsonb", "pg_json_items"),
     "json_array_elements_text": ("json", "text", "pg_json_texts"),
-    "jsonb_array_elements_text": ("jsonb", "text", "pg_json_texts"),
+    "jsonb_array_elements_text": ("jsonb", "text", "pg_jsonb_texts"),
     "json_object_keys": ("json", "text", "pg_json_names"),
     "jsonb_object_keys": ("jsonb", "text", "pg_json_names"),
 }
@@ -118,11 +119,6 @@ class Calls(Expressions):
         return [self.expression(argument, scope) for argument in body.get("args", ())]
 
     def called(self, name: str, signatures: Sequence[Signature], values: list[E]) -> E:
-        if name in ("exp", "ln", "log", "power", "pow") and any(value.kind == "numeric" for value in values):
-            raise SqlFault(f"{name}() of numeric is not supported; cast it to double precision")
-        if name == "extract" and values[-1].kind == "date":
-            # Of a date PostgreSQL has no fraction, not even of its seconds.
-            pass
         signature, kinds, result = choose(name, signatures, [value.kind for value in values])
         given = [self.coerced(v, k) for v, k in zip(values, kinds, strict=True)]
         if signature.how in ("pg_truncate", "pg_time_bucket"):
@@ -176,30 +172,37 @@ class Calls(Expressions):
             case "concat" | "concat_ws" | "format":
                 if not values:
                     raise SqlFault(f"function {name}() does not exist")
+                if name != "concat":
+                    values[0] = self.taken(values[0], "text", name)
                 return E(f"pg_{name}({', '.join(map(self._as_text, values))})", "text")
             case "num_nulls" | "num_nonnulls":
-                return E(f"pg_{name}({', '.join(value.sql for value in values)})", "int4")
+                return E(f"pg_{name}({', '.join(map(self._as_text, values))})", "int4")
             case "quote_ident":
                 if len(values) != 1:
                     raise SqlFault("function quote_ident(...) does not exist")
-                return E(f"pg_format('%I', {self._as_text(values[0])})", "text")
+                return E(f"pg_quote_ident({self.taken(values[0], 'text', name).sql})", "text")
             case "text" | "date":
                 if len(values) != 1:
                     raise SqlFault(f"function {name}(...) does not exist")
                 return self.cast(values[0], name)
             case "json_extract_path" | "json_extract_path_text" | "jsonb_extract_path" | "jsonb_extract_path_text":
+                if not values:
+                    raise SqlFault(f"function {name}() does not exist")
                 kind = name.partition("_")[0]
-                path = ", ".join(self.coerced(value, "text").sql for value in values[1:])
-                how = "pg_json_path_text" if name.endswith("text") else "pg_json_path"
-                document = self.coerced(values[0], kind)
+                path = ", ".join(self.taken(value, "text", name).sql for value in values[1:])
+                how = f"pg_{kind}_path_text" if name.endswith("text") else "pg_json_path"
+                document = self.taken(values[0], kind, name)
                 result = "text" if name.endswith("text") else kind
                 return E(f"{how}({document.sql}, pg_make_array('text'{', ' * bool(path)}{path}))", result)
-        values = [self.coerced(value, "text") if value.kind == "unknown" else value for value in values]
         kind = "jsonb" if name.startswith("jsonb") or name == "to_jsonb" else "json"
         if name in ("to_json", "to_jsonb", "array_to_json"):
             if len(values) != 1 or (name == "array_to_json" and not values[0].kind.startswith("_")):
                 raise SqlFault(f"function {name}(...) does not exist")
-            return E(f"pg_json_value('{values[0].kind}', {values[0].sql})", kind)
+            if values[0].kind == "unknown":
+                raise SqlFault("could not determine polymorphic type because input has type unknown")
+            made = f"pg_json_value('{values[0].kind}', {values[0].sql})"
+            return E(f"pg_jsonb({made})" if kind == "jsonb" else made, kind)
+        values = [self.coerced(value, "text") if value.kind == "unknown" else value for value in values]
         if name.endswith("object") and len(values) % 2:
             raise SqlFault("argument list must have even number of elements")
         pairs = ", ".join(f"'{value.kind}', {value.sql}" for value in values)
@@ -218,7 +221,7 @@ class Calls(Expressions):
                 node, at = named["arg"], names.index(named["name"])
             if at >= len(names):
                 raise SqlFault("make_interval() has seven arguments at most")
-            given[at] = self.coerced(self.expression(node, scope), "float8" if at == 6 else "int4").sql
+            given[at] = self.taken(self.expression(node, scope), "float8" if at == 6 else "int4", "make_interval").sql
         return E(f"pg_make_interval({', '.join(given)})", "interval")
 
     # -------------------------------------------------------------- aggregates
@@ -278,12 +281,15 @@ class Calls(Expressions):
         values = [self.coerced(v, k) for v, k in zip(values, kinds, strict=True)]
         if distinct and (values[0].kind in ("numeric", "interval") or len(values) > 1):
             raise SqlFault(f"DISTINCT in {name}() of {shown(values[0].kind)} is not supported")
-        windowed = "pg_" not in signature.how or signature.how.startswith(
-            ("pg_numeric_", "pg_int_", "pg_interval_", "pg_mean_of", "pg_float8", "pg_var_", "pg_stddev_")
-        )
-        if window and not windowed:
-            raise SqlFault(f"{name}() of {shown(values[0].kind)} over a window is not supported")
-        text = signature.how.format(*(v.sql for v in values), d="DISTINCT " if distinct else "", s=suffix)
+        how = signature.how
+        if window:
+            # Those of SQLite's own are within functions of one value.
+            aggregate = how.partition("({d}")[0].rpartition("(")[2]
+            if aggregate.startswith("pg_"):
+                if f"{aggregate.removeprefix('pg_')}_over" not in WINDOWED:
+                    raise SqlFault(f"{name}() of {shown(values[0].kind)} over a window is not supported")
+                how = how.replace(aggregate, f"{aggregate}_over")
+        text = how.format(*(v.sql for v in values), d="DISTINCT " if distinct else "", s=suffix)
         return E(text, result)
 
     def _extreme_of(self, name: str, values: list[E], suffix: str) -> E:
@@ -317,18 +323,16 @@ class Calls(Expressions):
             if len(values) != 2 or distinct:
                 raise SqlFault(f"{name}() takes a name and a value")
             parts = ", ".join(f"'{value.kind}', {value.sql}" for value in values)
-            if any(value.kind.startswith("_") for value in values):
-                raise SqlFault(f"{name}() of arrays is not supported")
             found = f"pg_object_agg({parts}{order}){suffix}"
             return E(f"pg_jsonb({found})", "jsonb") if name.startswith("jsonb") else E(found, "json")
         if len(values) != 1:
             raise SqlFault(f"{name}() takes one argument")
         kind = values[0].kind
-        if kind.startswith("_") or (name == "array_agg" and kind in ("json", "jsonb")):
-            raise SqlFault(f"{name}() of arrays, and arrays of json, are not supported")
-        found = f"pg_array_agg('{kind}', {values[0].sql}, {flag}{order}){suffix}"
         if name == "array_agg":
-            return E(found, f"_{kind}")
+            if kind.startswith("_") or kind in ("json", "jsonb"):
+                raise SqlFault("array_agg() of arrays, and of json, is not supported")
+            return E(f"pg_array_agg('{kind}', {values[0].sql}, {flag}{order}){suffix}", f"_{kind}")
+        found = f"pg_json_agg('{kind}', {values[0].sql}, {flag}{order}){suffix}"
         return E(f"pg_jsonb({found})", "jsonb") if name == "jsonb_agg" else E(found, "json")
 
     @staticmethod

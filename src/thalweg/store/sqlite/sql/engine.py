@@ -94,6 +94,8 @@ class Engine:
         apsw.hard_heap_limit(HEAP_BYTES)
         self._connection = connect(path, writer=False)
         register(self._connection)
+        # What is sorted and grouped may be more than memory; see process.restrict for how much that may be.
+        self._connection.execute("PRAGMA temp_store = FILE")
         for limit, value in _LIMITS:
             self._connection.limit(limit, value)
         self._connection.authorizer = self._authorize
@@ -189,6 +191,13 @@ class Engine:
             raise OutOfTime from None
         except apsw.NoMemError:
             raise SqlFault("the statement takes more memory than it may; ask for less at once") from None
+        except OverflowError:
+            # What a function gives is no integer of SQLite's.
+            raise SqlFault("bigint out of range") from None
+        except (apsw.FullError, apsw.IOError) as error:
+            if "write" in str(error) or isinstance(error, apsw.FullError):
+                raise SqlFault("the statement sorts or groups more than it may; ask for less at once") from None
+            raise
         except apsw.TooBigError:
             raise SqlFault("a value is longer than it may be") from None
         except apsw.SQLError as error:

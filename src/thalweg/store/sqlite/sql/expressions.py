@@ -14,7 +14,7 @@ from thalweg.store.sqlite.sql import intervals, lists, numbers
 from thalweg.store.sqlite.sql.relations import Relation
 from thalweg.store.sqlite.sql.scope import E, Node, Scope
 from thalweg.store.sqlite.sql.signatures import INSTANTS, INTS, OPERATORS, PREFIXES, Signature
-from thalweg.store.sqlite.sql.types import KEYED, NAMES, cast_template, category, choose, common, shown
+from thalweg.store.sqlite.sql.types import KEYED, NAMES, cast_template, category, choose, common, goes_for, shown
 from thalweg.store.sqlite.table_text import match_expression
 
 MAX_BINDINGS: Final = 5_000
@@ -108,6 +108,12 @@ class Expressions:
                 return E(e.sql, kind, e.literal, True)
         return self.cast(e, kind)
 
+    def taken(self, e: E, kind: str, name: str) -> E:
+        """As an argument of a function that takes this type. Raises SqlFault."""
+        if not goes_for(e.kind, kind):
+            raise SqlFault(f"function {name}({shown(e.kind)}) does not exist")
+        return self.coerced(e, kind)
+
     def read_literal(self, text: str | None, kind: str) -> E:
         if text is None:
             return E("NULL", kind, None, True)
@@ -200,6 +206,8 @@ class Expressions:
                 return self._logic(body, scope)
             case "NullTest":
                 value = self.expression(body["arg"], scope)
+                if value.kind == "unknown":
+                    value = self.coerced(value, "text")
                 word = "IS NULL" if body["nulltesttype"] == "IS_NULL" else "IS NOT NULL"
                 return E(f"({value.sql} {word})", "bool")
             case "BooleanTest":
@@ -225,7 +233,10 @@ class Expressions:
                 name = names_of(body["collname"])[-1]
                 if name not in ("C", "POSIX", "default", "ucs_basic"):
                     raise SqlFault(f'collation "{name[:100]}" is not supported; texts are ordered by code points')
-                return self.expression(body["arg"], scope)
+                value = self.expression(body["arg"], scope)
+                if value.kind not in ("text", "unknown"):
+                    raise SqlFault(f"collations are not supported by type {shown(value.kind)}")
+                return value
             case "RowExpr":
                 raise SqlFault("rows as values are not supported")
             case _:
@@ -342,7 +353,7 @@ class Expressions:
     def _extreme(self, body: Node, scope: Scope) -> E:
         name = "greatest" if body["op"] == "IS_GREATEST" else "least"
         values, wanted = self.together([self.expression(a, scope) for a in body["args"]], name.upper())
-        self._ordered(wanted)
+        self.sort_key(E("", wanted))
         suffix = "_numeric" if wanted == "numeric" else ""
         return E(f"pg_{name}{suffix}({', '.join(value.sql for value in values)})", wanted)
 
@@ -470,6 +481,8 @@ class Expressions:
 
     def _for_concatenation(self, left: E, right: E) -> tuple[E, E]:
         """Beside a text anything but an array is a text."""
+        if {left.kind, right.kind} in ({"jsonb", "unknown"}, {"jsonb"}):
+            raise SqlFault("the operator || of jsonb is not supported")
         sides = [left, right]
         for place, (one, other) in enumerate(((left, right), (right, left))):
             plain = not one.kind.startswith("_") and one.kind not in ("text", "unknown")
@@ -502,6 +515,10 @@ class Expressions:
             return f"substr({e.sql}, 1, {intervals.KEY_BYTES:d})"
         if e.kind == "json":
             raise SqlFault("could not identify an equality operator for type json")
+        if e.kind == "jsonb":
+            return f"pg_jsonb_key({e.sql})"
+        if e.kind[1:] in lists.KEYED:
+            return f"pg_array_key('{e.kind[1:]}', {e.sql})"
         return e.sql
 
     def sort_key(self, e: E) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
@@ -107,8 +109,8 @@ _EITHER_CASE: Final = frozenset(
     "HH24 HH12 HH MI SSSSS SSSS SS MS US Y,YYY YYYY YYY YY Y IYYY IW IDDD ID DDD DD D MM WW W CC Q J".split()
 )
 _REFUSED: Final = (
-    "TZH", "TZM", "TZ", "tz", "OF", "BC", "B.C.", "bc", "AD", "A.D.", "ad", "FF", "TM", "FX", "IYY", "IY", "SP", "rm",
-    "I",
+    "TZH", "TZM", "TZ", "tz", "OF", "of", "BC", "B.C.", "bc", "b.c.", "AD", "A.D.", "ad", "a.d.", "FF", "ff", "TM",
+    "FX", "fx", "IYY", "iyy", "IY", "iy", "SP", "rm", "I", "i",
 )  # fmt: skip
 _KEYS: Final = sorted({*_PIECES, *(key.lower() for key in _EITHER_CASE), *_REFUSED}, key=len, reverse=True)
 
@@ -236,11 +238,17 @@ def _read(text: str, pattern: str) -> tuple[str, int, int, float, bool]:
             fields["US"] = int(digits.ljust(6 if key == "US" else 3, "0")) * (1 if key == "US" else 1000)
         else:
             fields[key] = int(digits)
-    year = fields.get("YYYY", 1)
+    if "YYYY" not in fields:
+        # The year before the first one there.
+        raise SqlFault("timestamp out of range: the format has no YYYY")
+    year = fields["YYYY"]
     if "DDD" in fields:
         try:
-            day = date.fromordinal(date(year, 1, 1).toordinal() + fields["DDD"] - 1).isoformat()
+            found = date.fromordinal(date(year, 1, 1).toordinal() + fields["DDD"] - 1)
         except ValueError:
+            found = date.min
+        day = found.isoformat()
+        if found.year != year:
             raise SqlFault(f'date/time field value out of range: "{text[:100]}"') from None
     else:
         try:
@@ -267,68 +275,136 @@ def to_instant(text: str, pattern: str) -> int:
 # ------------------------------------------------------------------ numbers
 
 
+_NUMBER_TOKEN: Final = re.compile(
+    r"FM|MI|PL|SG|PR|[09.DG,S]|(?:\"(?P<quoted>[^\"]*)\"|(?P<other>[ :;/_=()%*+-]))", re.IGNORECASE
+)
+_SIGNS: Final = ("S", "MI", "PL", "SG", "PR")
+_FLOAT_DIGITS: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class _NumberPattern:
+    """What stands in a format of numbers.
+
+    tokens     (kind, text): ``9 0 . , S MI PL SG PR`` in capitals, or empty for what is written as it is
+    whole      places before the point, ``places`` those behind it
+    zero_from  the first place before the point that is never blank; ``whole``: there is none
+    kept       places behind the point that are shown though they are zeros
+    sign       the kind of the sign that is written, if any
+    """
+
+    filled: bool
+    tokens: tuple[tuple[str, str], ...]
+    whole: int
+    places: int
+    zero_from: int
+    kept: int
+    sign: str
+
+
 @lru_cache(256)
-def _number_pattern(pattern: str) -> tuple[bool, bool, str, str]:
-    """Fill mode, whether S stands before, what is before the point and what behind it."""
+def _number_pattern(pattern: str) -> _NumberPattern:
     if len(pattern) > MAX_FORMAT:
         raise SqlFault(f"a format is longer than {MAX_FORMAT} characters")
-    filled = not pattern.upper().startswith("FM")
-    rest = (pattern if filled else pattern[2:]).upper().replace("D", ".").replace("G", ",")
-    signed = rest.startswith("S")
-    rest = rest[signed:]
-    if not re.fullmatch(r"[09,]*(?:\.[09]*)?", rest) or not re.search("[09]", rest):
-        raise SqlFault(f'the number format "{pattern[:100]}" is not supported')
-    whole, _, fraction = rest.partition(".")
-    return filled, signed, whole, ("." + fraction if "." in rest else "")
+    bad = SqlFault(f'the number format "{pattern[:100]}" is not supported')
+    tokens: list[tuple[str, str]] = []
+    filled = True
+    place = 0
+    while place < len(pattern):
+        match = _NUMBER_TOKEN.match(pattern, place)
+        if match is None:
+            raise bad
+        place = match.end()
+        literal = match["quoted"] if match["quoted"] is not None else match["other"]
+        kind = match[0].upper() if literal is None else ""
+        kind = {"D": ".", "G": ","}.get(kind, kind)
+        if kind == "FM":
+            filled = False
+        else:
+            tokens.append((kind, literal or ""))
+    kinds = [kind for kind, _ in tokens]
+    point = kinds.index(".") if "." in kinds else len(kinds)
+    before, behind = kinds[:point], kinds[point + 1 :]
+    digits = [kind for kind in before if kind in ("9", "0")]
+    decimals = [kind for kind in behind if kind in ("9", "0")]
+    signs = [kind for kind in kinds if kind in _SIGNS]
+    # Of signs in the middle, and of formats without a place before the point, PostgreSQL has views of its own.
+    outside = not signs or kinds[0] in _SIGNS or kinds[-1] in _SIGNS
+    ahead = kinds[0] if kinds else ""
+    if not digits or "." in behind or "," in behind or len(signs) > 1 or not outside or ahead == "PR":
+        raise bad
+    zero_from = digits.index("0") if "0" in digits else len(digits)
+    kept = len(decimals) - decimals[::-1].index("0") if "0" in decimals else 0
+    return _NumberPattern(filled, tuple(tokens), len(digits), len(decimals), zero_from, kept, signs[0] if signs else "")
+
+
+def _shown(shape: _NumberPattern, negative: bool, digits: str, decimals: str) -> str:
+    """The digits of a number laid into a format. ``decimals``: fewer than there are places end the text."""
+    missing = shape.whole - len(digits)
+    if missing < 0:
+        digits, decimals, missing = "#" * shape.whole, "#" * len(decimals), 0
+    first = min(missing, shape.zero_from)
+    relevant = decimals if shape.filled else decimals[: max(len(decimals.rstrip("0")), shape.kept)]
+    # A zero before the point is not shown, unless there would be no digit at all.
+    hidden = digits == "0" and shape.zero_from == shape.whole and bool(decimals) and (shape.filled or bool(relevant))
+    before, after = _signs(shape, negative)
+    blank = " " if shape.filled else ""
+    out: list[str] = []
+    place = 0
+    begun = False
+    last = max(i for i, (kind, _) in enumerate(shape.tokens) if kind in ("9", "0", "."))
+    for number, (kind, text) in enumerate(shape.tokens):
+        match kind:
+            case "9" | "0" if place < shape.whole:
+                if place < first or (hidden and place == shape.whole - 1):
+                    out.append(blank)
+                else:
+                    out.append(before + ("0" if place < missing else digits[place - missing]))
+                    before, begun = "", True
+                place += 1
+            case "9" | "0":
+                at = place - shape.whole
+                if at >= len(decimals):
+                    return "".join(out)
+                if at < len(relevant) or kind == "0":
+                    out.append(decimals[at])
+                place += 1
+            case ".":
+                out.append(f"{before}.")
+                before = ""
+            case ",":
+                out.append("," if begun else blank)
+            case "MI":
+                out.append("-" if negative else blank)
+            case "PL":
+                out.append(blank if negative else "+")
+            case "SG":
+                out.append("-" if negative else "+")
+            case "":
+                out.append(text)
+        if number == last:
+            out.append(after)
+    return "".join(out)
+
+
+def _signs(shape: _NumberPattern, negative: bool) -> tuple[str, str]:
+    """What is written before the first digit, and behind the last one."""
+    match shape.sign:
+        case "S":
+            sign = "-" if negative else "+"
+            return (sign, "") if shape.tokens[0][0] == "S" else ("", sign)
+        case "PR":
+            return ("<", ">") if negative else (" ", " ") if shape.filled else ("", "")
+        case "MI" | "SG":
+            return "", ""
+    return ("-" if negative else " " if shape.filled else ""), ""
 
 
 def number_char(value: Decimal, pattern: str) -> str:
-    filled, signed, whole, fraction = _number_pattern(pattern)
-    places = len(fraction) - 1 if fraction else 0
-    shown = abs(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP, context=CONTEXT)
-    digits, _, decimals = format(shown, "f").partition(".")
-    negative = value < 0 and bool(shown or fraction)
-    room = len(whole.replace(",", ""))
-    if digits == "0" and room:
-        digits = ""
-    if len(digits) > room:
-        text = "".join("#" if letter in "09" else letter for letter in whole) + ("." + "#" * places if fraction else "")
-        return ("-" if negative else " " if filled else "") + text if not signed else ("-" if negative else "+") + text
-    padded = digits.rjust(room)
-    parts: list[str] = []
-    place = 0
-    started = False
-    zero_from = next((i for i, letter in enumerate(whole.replace(",", "")) if letter == "0"), room)
-    for letter in whole:
-        if letter == ",":
-            parts.append("," if started else " ")
-            continue
-        digit = padded[place]
-        if digit == " " and place >= zero_from:
-            digit = "0"
-        started = started or digit != " "
-        parts.append(digit)
-        place += 1
-    text = "".join(parts)
-    if not started and not places and room:
-        # Of a zero one digit is shown.
-        text = text[:-1] + "0"
-    body = text.lstrip(" ")
-    padding = len(text) - len(body)
-    if fraction:
-        if not filled:
-            kept = decimals
-            least = len(fraction[1:].rstrip("9"))
-            while len(kept) > least and kept.endswith("0"):
-                kept = kept[:-1]
-            decimals = kept
-            if not body and room:
-                body = "0" if not room else body
-        body += "." + decimals
-    sign = "-" if negative else "+" if signed else " "
-    if not filled:
-        return (sign if sign != " " else "") + body
-    return " " * padding + sign + body
+    shape = _number_pattern(pattern)
+    shown = value.quantize(Decimal(1).scaleb(-shape.places), rounding=ROUND_HALF_UP, context=CONTEXT)
+    digits, _, decimals = format(abs(shown), "f").partition(".")
+    return _shown(shape, shown < 0, digits, decimals)
 
 
 def numeric_char(value: bytes, pattern: str) -> str:
@@ -340,4 +416,8 @@ def int_char(value: int, pattern: str) -> str:
 
 
 def float_char(value: float, pattern: str) -> str:
-    return number_char(Decimal(f"{value:.15g}"), pattern)
+    """With the digits that are sure; of a negative number that is rounded to zero the sign stays."""
+    shape = _number_pattern(pattern)
+    places = max(min(shape.places, _FLOAT_DIGITS - len(f"{abs(value):.0f}")), 0)
+    digits, _, decimals = f"{abs(value):.{places}f}".partition(".")
+    return _shown(shape, math.copysign(1, value) < 0, digits, decimals)

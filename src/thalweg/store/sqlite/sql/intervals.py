@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from thalweg.domain.table_sql import SqlFault
 from thalweg.domain.table_values import BadValue, FieldType, coerce
+from thalweg.store.sqlite.sql.numbers import divide, quotient_scale
 
 DAY_US: Final = 86_400_000_000
 KEY_BYTES: Final = 12
@@ -555,9 +556,9 @@ def instant_field(field: str, us: int) -> Decimal:
         case "millennium" | "millennia" | "mil" | "mils":
             return Decimal((value.year + 999) // 1000)
         case "julian":
-            days = us // DAY_US + 2_440_588
-            if us % DAY_US == 0:
-                return Decimal(days)
+            part = Decimal(us % DAY_US)
+            digits = quotient_scale(part, Decimal(DAY_US))
+            return us // DAY_US + 2_440_588 + divide(part, Decimal(DAY_US), digits)
     raise SqlFault(f'unit "{field[:50]}" not recognized for type timestamp without time zone')
 
 
@@ -574,7 +575,8 @@ def day_field(field: str, day: str) -> Decimal:
     if field.lower() in ("hour", "minute", "second", "milliseconds", "microseconds"):
         raise SqlFault(f'unit "{field}" not supported for type date')
     found = instant_field(field, day_instant(day))
-    return Decimal(int(found)) if field.lower() == "epoch" else found
+    # Of a day there is no fraction.
+    return Decimal(int(found)) if field.lower() in ("epoch", "julian") else found
 
 
 def interval_field(field: str, blob: bytes) -> Decimal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from thalweg.domain.table_sql import MAX_VALUE_BYTES, SqlFault
+from thalweg.domain.table_values import MAX_DIGITS
 from thalweg.store.codec.decimal_key import decode_decimal
 from thalweg.store.sqlite.sql import intervals, numbers, texts
 
@@ -27,12 +29,14 @@ def loads(text: str) -> Any:
 
 def _default(value: Any) -> Any:
     if isinstance(value, Decimal):
-        return orjson.Fragment(str(value).encode())
+        if abs(value.adjusted()) > MAX_DIGITS:
+            raise SqlFault(f"a number of a json value has more than {MAX_DIGITS} digits before or after the point")
+        return orjson.Fragment(format(value, "f").encode())
     raise TypeError(type(value).__name__)
 
 
 def dumps(value: Any) -> str:
-    text = orjson.dumps(value, default=_default).decode() if _small(value) else json.dumps(value, default=str)
+    text = orjson.dumps(value if _small(value) else _fitted(value), default=_default).decode()
     if len(text) > MAX_VALUE_BYTES:
         raise SqlFault("a json value is too long")
     return text
@@ -45,6 +49,15 @@ def _small(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_small, value))
     return all(map(_small, value.values())) if isinstance(value, dict) else True
+
+
+def _fitted(value: Any) -> Any:
+    """With integers that are too long for it as what they are written as."""
+    if isinstance(value, list):
+        return list(map(_fitted, value))
+    if isinstance(value, dict):
+        return {name: _fitted(item) for name, item in value.items()}
+    return value if _small(value) else orjson.Fragment(str(value).encode())
 
 
 def _plain(value: Any) -> Any:
@@ -220,6 +233,26 @@ def from_text(kind: str, text: str) -> Any:
 # ------------------------------------------------------------------ arrays
 
 
+def array_plain(kind: str, array: str) -> str:
+    """A stored array with its items as those that are made here have them."""
+    return dumps([item_of(kind, value_of(kind, item)) for item in loads(array)])
+
+
+_KEYS: Final[dict[str, Callable[[Any], Any]]] = {
+    "numeric": lambda item: str(Decimal(item).normalize()) if item else "0",
+    "float8": lambda item: float(item) + 0.0,
+    "interval": lambda item: intervals.parse(item)[: intervals.KEY_BYTES].hex(),
+}
+KEYED: Final = frozenset(_KEYS)
+"""Types of which equal items may be spelled differently."""
+
+
+def array_key(kind: str, array: str) -> str:
+    """What arrays are compared by."""
+    keyed = _KEYS[kind]
+    return dumps([None if item is None else keyed(item) for item in loads(array)])
+
+
 def element(kind: str, array: str, place: int) -> Any:
     items = loads(array)
     return value_of(kind, items[place - 1]) if 1 <= place <= len(items) else None
@@ -336,111 +369,112 @@ def jsonb(text: str) -> str:
 
 def jsonb_text(text: str) -> str:
     """With a blank after colons and commas."""
-    return json.dumps(_Spelled.of(loads(text)), ensure_ascii=False, separators=(", ", ": "), cls=_Encoder)
-
-
-class _Spelled(float):
-    """A number that is written as it was read."""
-
-    text: str
-
-    @classmethod
-    def of(cls, value: Any) -> Any:
-        if isinstance(value, Decimal):
-            made = cls(0)
-            made.text = format(value, "f")
-            return made
-        if isinstance(value, list):
-            return [cls.of(item) for item in value]
-        return {name: cls.of(item) for name, item in value.items()} if isinstance(value, dict) else value
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-class _Encoder(json.JSONEncoder):
-    def iterencode(self, o: Any, _one_shot: bool = False) -> Any:
-        return iter((_written(o),))
+    return _written(loads(text))
 
 
 def _written(value: Any) -> str:
-    if isinstance(value, _Spelled):
-        return value.text
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_written(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_written, value)) + "]"
+    match value:
+        case Decimal():
+            return format(value, "f")
+        case dict():
+            return (
+                "{" + ", ".join(f"{json.dumps(k, ensure_ascii=False)}: {_written(v)}" for k, v in value.items()) + "}"
+            )
+        case list():
+            return "[" + ", ".join(map(_written, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
-_MISSING: Final = object()
+_DECODER: Final = json.JSONDecoder(parse_float=Decimal)
+_BLANK: Final = re.compile(r"[ \t\n\r]*")
+_PLACE: Final = re.compile(r"\s*[+-]?[0-9]{1,10}", re.ASCII)
 
 
-def _step(value: Any, key: str | int) -> Any:
-    if isinstance(value, list):
-        try:
-            place = int(key)
-        except ValueError:
-            return _MISSING
-        return value[place] if -len(value) <= place < len(value) else _MISSING
-    if isinstance(value, dict) and isinstance(key, str):
-        return value.get(key, _MISSING)
-    return _MISSING
+def _past_blanks(text: str, place: int) -> int:
+    return _BLANK.match(text, place).end()  # type: ignore[union-attr]
 
 
-def _member(text: str, key: str | int) -> Any:
-    value = loads(text)
-    if isinstance(key, int) and not isinstance(value, list):
-        return _MISSING
-    if isinstance(key, str) and not isinstance(value, dict):
-        return _MISSING
-    return _step(value, key)
-
-
-def _as_json(value: Any) -> str | None:
-    return None if value is _MISSING else dumps(value)
-
-
-def _as_text(value: Any) -> str | None:
-    if value is _MISSING or value is None:
+def _members(text: str) -> dict[str, str] | list[str] | None:
+    """Members of an object, or items of an array, as they are written; None: it is neither. Of equal names the last."""
+    place = _past_blanks(text, 0)
+    if text[place] not in "{[":
         return None
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return format(value, "f") if isinstance(value, Decimal) else dumps(value)
+    named = text[place] == "{"
+    items: list[str] = []
+    names: list[str] = []
+    place = _past_blanks(text, place + 1)
+    try:
+        while text[place] not in "}]":
+            if named:
+                name, place = _DECODER.raw_decode(text, place)
+                names.append(name)
+                place = _past_blanks(text, _past_blanks(text, place) + 1)
+            _, end = _DECODER.raw_decode(text, place)
+            items.append(text[place:end])
+            place = _past_blanks(text, end)
+            if text[place] == ",":
+                place = _past_blanks(text, place + 1)
+    except RecursionError:
+        raise SqlFault("a json value is nested too deep") from None
+    return dict(zip(names, items, strict=True)) if named else items
+
+
+def _step(text: str, key: str) -> str | None:
+    """What a name, or a place that is written as a text, leads to, as it is written."""
+    members = _members(text)
+    if isinstance(members, dict):
+        return members.get(key)
+    return None if members is None or not _PLACE.fullmatch(key) else _item(members, int(key))
+
+
+def _item(items: list[str], place: int) -> str | None:
+    return items[place] if -len(items) <= place < len(items) else None
 
 
 def json_get(text: str, key: str | int) -> str | None:
-    return _as_json(_member(text, key))
+    members = _members(text)
+    if isinstance(key, str):
+        return members.get(key) if isinstance(members, dict) else None
+    return _item(members, key) if isinstance(members, list) else None
+
+
+def jsonb_get(text: str, key: str | int) -> str | None:
+    """Of a scalar the first item is the scalar itself."""
+    return text if isinstance(key, int) and key in (0, -1) and _members(text) is None else json_get(text, key)
+
+
+def _json_as_text(text: str | None) -> str | None:
+    if text is None or text == "null":
+        return None
+    return str(loads(text)) if text.startswith('"') else text
+
+
+def _jsonb_as_text(text: str | None) -> str | None:
+    return _json_as_text(text if text is None or text[0] not in "{[" else jsonb_text(text))
 
 
 def json_get_text(text: str, key: str | int) -> str | None:
-    return _as_text(_member(text, key))
+    return _json_as_text(json_get(text, key))
 
 
 def jsonb_get_text(text: str, key: str | int) -> str | None:
-    value = _member(text, key)
-    return jsonb_text(dumps(value)) if isinstance(value, dict | list) else _as_text(value)
-
-
-def _path(text: str, path: str) -> Any:
-    value = loads(text)
-    for key in loads(path):
-        if key is None:
-            return _MISSING
-        value = _step(value, key)
-        if value is _MISSING:
-            break
-    return value
+    return _jsonb_as_text(jsonb_get(text, key))
 
 
 def json_path(text: str, path: str) -> str | None:
-    return _as_json(_path(text, path))
+    found: str | None = text
+    for key in loads(path):
+        found = None if key is None or found is None else _step(found, key)
+    return found
 
 
 def json_path_text(text: str, path: str) -> str | None:
-    return _as_text(_path(text, path))
+    found = json_path(text, path)
+    return None if found is None else _json_as_text(found.strip())
+
+
+def jsonb_path_text(text: str, path: str) -> str | None:
+    return _jsonb_as_text(json_path(text, path))
 
 
 def json_typeof(text: str) -> str:
@@ -462,18 +496,30 @@ def json_array_length(text: str) -> int:
     return len(value)
 
 
-def json_items(text: str) -> list[Any]:
-    value = loads(text)
-    if not isinstance(value, list):
+def _items(text: str) -> list[str]:
+    items = _members(text)
+    if not isinstance(items, list):
         raise SqlFault("cannot extract elements from what is no array")
-    return value
+    return items
+
+
+def json_items(text: str) -> str:
+    return dumps(_items(text))
+
+
+def json_texts(text: str) -> str:
+    return dumps([_json_as_text(item) for item in _items(text)])
+
+
+def jsonb_texts(text: str) -> str:
+    return dumps([_jsonb_as_text(item) for item in _items(text)])
 
 
 def json_names(text: str) -> str:
-    value = loads(text)
-    if not isinstance(value, dict):
+    members = _members(text)
+    if not isinstance(members, dict):
         raise SqlFault("cannot call json_object_keys on what is no object")
-    return dumps(list(value))
+    return dumps(list(members))
 
 
 def json_has(text: str, key: str) -> int:
@@ -499,20 +545,36 @@ def _contains(a: Any, b: Any, top: bool = False) -> bool:
     return not isinstance(a, dict | list) and _same(a, b)
 
 
-def json_value(kind: str, value: Any) -> str:
-    """to_json()."""
-    return dumps(item_of(kind, value) if not kind.startswith("_") else orjson.Fragment(value.encode()))
+def jsonb_key(text: str) -> str:
+    """What values are compared by: numbers without their spelling."""
+    return json.dumps(loads(text), default=lambda number: str(number.normalize()), ensure_ascii=False)
+
+
+def json_of(kind: str, value: Any) -> str:
+    """A value as PostgreSQL writes it in JSON (to_json)."""
+    if value is None:
+        return "null"
+    if kind.startswith("_"):
+        return f"[{','.join(json_of(kind[1:], item) for item in items_of(kind[1:], value))}]"
+    match kind:
+        case "bool":
+            return "true" if value else "false"
+        case "int2" | "int4" | "int8" | "float8" | "numeric":
+            return text_of(kind, value)
+        case "json":
+            return str(value)
+        case "jsonb":
+            return jsonb_text(value)
+        case "timestamp" | "timestamptz":
+            shown = text_of(kind, value).replace(" ", "T", 1)
+            return dumps(shown if kind == "timestamp" else f"{shown}:00")
+        case _:
+            return dumps(text_of(kind, value))
 
 
 def build_array(*pairs: Any) -> str:
     """Of kinds and values in turn."""
-    return dumps([_any_item(pairs[i], pairs[i + 1]) for i in range(0, len(pairs), 2)])
-
-
-def _any_item(kind: str, value: Any) -> Any:
-    if value is None:
-        return None
-    return orjson.Fragment(value.encode()) if kind.startswith("_") else item_of(kind, value)
+    return _bounded(f"[{', '.join(json_of(pairs[i], pairs[i + 1]) for i in range(0, len(pairs), 2))}]")
 
 
 def build_object(*pairs: Any) -> str:
@@ -521,9 +583,14 @@ def build_object(*pairs: Any) -> str:
         kind, name, value_kind, value = pairs[i : i + 4]
         if name is None:
             raise SqlFault("null value not allowed for object key")
-        shown = text_of(kind, name)
-        parts.append(f"{dumps(shown)}:{dumps(_any_item(value_kind, value))}")
-    return "{" + ",".join(parts) + "}"
+        parts.append(f"{dumps(text_of(kind, name))} : {json_of(value_kind, value)}")
+    return _bounded("{" + ", ".join(parts) + "}")
+
+
+def _bounded(text: str) -> str:
+    if len(text) > MAX_VALUE_BYTES:
+        raise SqlFault("a json value is too long")
+    return text
 
 
 # ------------------------------------------------------------------ series

@@ -27,7 +27,7 @@ from thalweg.domain.time import ALL_TIME, Interval
 from thalweg.store.sqlite.connection import Readers
 from thalweg.store.sqlite.positions import Positions
 from thalweg.store.sqlite.reading import ObservationReader
-from thalweg.store.sqlite.sql.relations import NUMBER, STEPS, TIME
+from thalweg.store.sqlite.sql.relations import COUNTED, NUMBER, STEPS, TIME
 
 MAX_MODULES: Final = 100
 """Made tables that a process keeps ready between statements; where more would be there, all are given up."""
@@ -131,6 +131,7 @@ class Modules:
         if len(self._names.keys() | asked.keys()) > MAX_MODULES:
             for old in self._names.values():
                 self._connection.create_module(old, None)
+                self._connection.create_module(old + COUNTED, None)
             self._names.clear()
         return {made: self._name(made) for made in asked}
 
@@ -140,10 +141,11 @@ class Modules:
             self._given += 1
             found = self._names[made] = f"made_{self._given:d}"
             # One that is there by its name alone needs no more than Connect.
-            module: Any = _Module(made, self._reads)
-            self._connection.create_module(
-                found, module, use_bestindex_object=True, eponymous_only=True, read_only=True
-            )
+            for name, module in ((found, _Module(made, self._reads)), (found + COUNTED, _Counting(made, self._reads))):
+                given: Any = module
+                self._connection.create_module(
+                    name, given, use_bestindex_object=True, eponymous_only=True, read_only=True
+                )
         return found
 
 
@@ -214,6 +216,69 @@ class _Table:
     Destroy = Disconnect
 
 
+class _Counting:
+    """How many rows a made table has: a table of one row, of which conditions on the time are asked."""
+
+    def __init__(self, made: MadeTable, reads: Reads) -> None:
+        self._made = made
+        self._reads = reads
+
+    def Connect(self, *_: Any) -> tuple[str, _Counted]:  # noqa: N802 (apsw's name)
+        return f"CREATE TABLE counted(n INTEGER NOT NULL, {TIME} INTEGER HIDDEN)", _Counted(self._made, self._reads)
+
+
+class _Counted:
+    """The table and the cursor over its row."""
+
+    def __init__(self, made: MadeTable, reads: Reads) -> None:
+        self._made = made
+        self._reads = reads
+        self._count = 0
+        self._is_over = True
+
+    def BestIndexObject(self, info: apsw.IndexInfo) -> bool:  # noqa: N802 (apsw's name)
+        """Conditions are all used up here: there is no row that SQLite could look at."""
+        bounds: list[tuple[int, str]] = []
+        for place in range(info.nConstraint):
+            bound = _BOUNDS.get(info.get_aConstraint_op(place))
+            if info.get_aConstraint_iColumn(place) != _SECOND or bound is None:
+                continue
+            if not info.get_aConstraint_usable(place):
+                return False
+            bounds.append((_SECOND, bound))
+            info.set_aConstraintUsage_argvIndex(place, len(bounds))
+            info.set_aConstraintUsage_omit(place, True)
+        info.estimatedRows, info.estimatedCost = 1, 1.0
+        info.idxStr = orjson.dumps(bounds).decode()
+        return True
+
+    def Open(self) -> _Counted:  # noqa: N802 (apsw's name)
+        return _Counted(self._made, self._reads)
+
+    def Disconnect(self) -> None:  # noqa: N802 (apsw's name)
+        """Nothing is held."""
+
+    Destroy = Close = Disconnect
+
+    def Filter(self, _: int, text: str, values: tuple[Any, ...]) -> None:  # noqa: N802 (apsw's name)
+        self._reads.check()
+        interval = interval_of(orjson.loads(text), values, 0)
+        self._count = 0 if interval is None else self._made.count(self._reads, interval)
+        self._is_over = False
+
+    def Next(self) -> None:  # noqa: N802 (apsw's name)
+        self._is_over = True
+
+    def Eof(self) -> bool:  # noqa: N802 (apsw's name)
+        return self._is_over
+
+    def Column(self, number: int) -> int | None:  # noqa: N802 (apsw's name)
+        return self._count if number == _FIRST else None
+
+    def Rowid(self) -> int:  # noqa: N802 (apsw's name)
+        return 1
+
+
 class _Plan:
     """What was agreed upon with SQLite: columns to read (number and time always, first), conditions, direction."""
 
@@ -229,25 +294,30 @@ class _Plan:
         self.is_lookup = any(sign == "=" for _, sign in bounds)
 
     def interval(self, values: Sequence[Any]) -> Interval | None:
-        """The times of all rows that can fulfil the conditions; None: there are none. SQLite checks each row, too."""
-        begin, end = ALL_TIME.begin_us, ALL_TIME.end_us
-        for (column, sign), value in zip(self._bounds, values, strict=True):
-            if value is None:
-                return None
-            if not isinstance(value, int):
-                continue
-            first, last = value, value + 1
-            if sign == ">":
-                first += 1
-            elif sign == "<":
-                last -= 1
-            if column == _FIRST:
-                first -= self._spread
-            if sign in ("=", ">", ">="):
-                begin = max(begin, first)
-            if sign in ("=", "<", "<="):
-                end = min(end, last)
-        return Interval(begin, end) if begin < end else None
+        return interval_of(self._bounds, values, self._spread)
+
+
+def interval_of(bounds: Sequence[tuple[int, str]], values: Sequence[Any], spread: int) -> Interval | None:
+    """The times of all rows that can fulfil the conditions; None: there are none. Those on numbers are wider than
+    what is asked for, so that SQLite checks each row, too."""
+    begin, end = ALL_TIME.begin_us, ALL_TIME.end_us
+    for (column, sign), value in zip(bounds, values, strict=True):
+        if value is None:
+            return None
+        if not isinstance(value, int):
+            continue
+        first, last = value, value + 1
+        if sign == ">":
+            first += 1
+        elif sign == "<":
+            last -= 1
+        if column == _FIRST:
+            first -= spread
+        if sign in ("=", ">", ">="):
+            begin = max(begin, first)
+        if sign in ("=", "<", "<="):
+            end = min(end, last)
+    return Interval(begin, end) if begin < end else None
 
 
 class _Cursor:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
-import struct
-from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Final
 
 from thalweg.domain.table_sql import SqlFault
@@ -32,6 +31,9 @@ def key(blob: bytes) -> bytes:
 
 def encoded(value: Decimal) -> bytes:
     """Raises SqlFault beyond ``MAX_DIGITS``."""
+    shown = str(value)
+    if len(shown) < MAX_DIGITS and "E" not in shown:
+        return encode_decimal(value)
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):
         raise SqlFault("value overflows numeric format")
@@ -48,8 +50,9 @@ def scale(value: Decimal) -> int:
 
 def rounded(value: Decimal, digits: int, mode: str = ROUND_HALF_UP) -> Decimal:
     """To so many digits after the point; of fewer than none the zeros are kept."""
-    if not -MAX_DIGITS <= digits <= MAX_DIGITS:
-        digits = max(-MAX_DIGITS, min(digits, MAX_DIGITS))
+    if digits > MAX_DIGITS:
+        raise SqlFault(f"a numeric has more than {MAX_DIGITS} digits before or after the point")
+    digits = max(digits, -MAX_DIGITS)
     unit = Decimal(1).scaleb(-digits)
     if digits < 0 and value and value.adjusted() + 1 < -digits:
         return Decimal(0)
@@ -117,10 +120,21 @@ def float8(value: float) -> float:
     raise SqlFault("value out of range: overflow")
 
 
+def _not_lost(value: float) -> float:
+    """A result that is not nothing."""
+    if value == 0:
+        raise SqlFault("value out of range: underflow")
+    return float8(value)
+
+
+def float_mul(a: float, b: float) -> float:
+    return _not_lost(a * b) if a and b else a * b
+
+
 def float_div(a: float, b: float) -> float:
     if b == 0:
         raise SqlFault("division by zero")
-    return float8(a / b)
+    return _not_lost(a / b) if a else a / b
 
 
 def float_power(a: float, b: float) -> float:
@@ -128,17 +142,16 @@ def float_power(a: float, b: float) -> float:
         raise SqlFault("zero raised to a negative power is undefined")
     if a < 0 and b != int(b):
         raise SqlFault("a negative number raised to a non-integer power yields a complex result")
-    try:
-        return math.pow(a, b)
-    except OverflowError:
-        raise SqlFault("value out of range: overflow") from None
+    found = math.pow(a, b)
+    return _not_lost(found) if a else found
 
 
 def float_exp(a: float) -> float:
-    try:
-        return math.exp(a)
-    except OverflowError:
-        raise SqlFault("value out of range: overflow") from None
+    return _not_lost(math.exp(a))
+
+
+def float_degrees(a: float) -> float:
+    return float8(math.degrees(a))
 
 
 def _positive(a: float) -> float:
@@ -419,8 +432,94 @@ def numeric_sqrt(a: bytes) -> bytes:
     return encoded(root(value, min(max(_LEAST_DIGITS - weight, scale(value), 0), 1000)))
 
 
-def half_even(value: float) -> int:
-    return int(Decimal(value).to_integral_value(ROUND_HALF_EVEN))
+def _log_weight(value: Decimal) -> int:
+    """About how many digits the natural logarithm has before the point (estimate_ln_dweight of numeric.c)."""
+    if Decimal("0.9") <= value <= Decimal("1.1"):
+        rest = value - 1
+        place, first = _weight(rest)
+        return place * 4 + int(math.log10(first)) if rest else 0
+    place = value.adjusted() // 4
+    digits = int(value.scaleb(4 - 4 * place, context=CONTEXT))
+    return int(math.log10(abs(math.log(digits) + (place - 1) * 4 * math.log(10))))
+
+
+def _fitting(scale_: int, *values: Decimal) -> int:
+    """Digits after the point: no fewer than the values have, at most a thousand."""
+    return min(max(scale_, 0, *map(scale, values)), 1000)
+
+
+def _logged(value: Decimal) -> Decimal:
+    if not value:
+        raise SqlFault("cannot take logarithm of zero")
+    if value < 0:
+        raise SqlFault("cannot take logarithm of a negative number")
+    return value
+
+
+def _within(digits: int) -> decimal.Context:
+    """For functions that are not exact: so many digits and some more, that the last one is right."""
+    return decimal.Context(prec=digits + 12, Emin=-100_000, Emax=100_000)
+
+
+def numeric_ln(a: bytes) -> bytes:
+    value = _logged(decode_decimal(a))
+    digits = _fitting(_LEAST_DIGITS - _log_weight(value), value)
+    return encoded(rounded(value.ln(_within(digits + 5)), digits))
+
+
+def numeric_log(a: bytes) -> bytes:
+    return numeric_log_to(encode_decimal(Decimal(10)), a)
+
+
+def numeric_log_to(base: bytes, a: bytes) -> bytes:
+    foot, value = _logged(decode_decimal(base)), _logged(decode_decimal(a))
+    digits = _fitting(_LEAST_DIGITS - _log_weight(value) + _log_weight(foot), foot, value)
+    context = _within(digits + 40)
+    bottom = foot.ln(context)
+    if not bottom:
+        raise SqlFault("division by zero")
+    return encoded(rounded(context.divide(value.ln(context), bottom), digits))
+
+
+_LOG10_E: Final = 0.434294481903252
+
+
+def numeric_exp(a: bytes) -> bytes:
+    value = decode_decimal(a)
+    weight = float(value) * _LOG10_E
+    if weight > MAX_DIGITS:
+        raise SqlFault("value overflows numeric format")
+    if weight < -MAX_DIGITS:
+        return encoded(Decimal(0).scaleb(-MAX_DIGITS))
+    digits = _fitting(_LEAST_DIGITS - int(weight), value)
+    return encoded(rounded(value.exp(_within(digits + max(int(weight), 0) + 10)), digits))
+
+
+def numeric_power(a: bytes, b: bytes) -> bytes:
+    """As numeric.c of PostgreSQL 15: sixteen digits after the point for whole exponents, sixteen significant ones for
+    others."""
+    base, exponent = decode_decimal(a), decode_decimal(b)
+    if not base and exponent < 0:
+        raise SqlFault("zero raised to a negative power is undefined")
+    if base < 0 and exponent != int(exponent):
+        raise SqlFault("a negative number raised to a non-integer power yields a complex result")
+    whole = exponent == int(exponent) and -(1 << 31) <= exponent < 1 << 31
+    digits = _fitting(_LEAST_DIGITS, base) if whole else _LEAST_DIGITS
+    if not base:
+        return encoded(rounded(Decimal(0 if exponent else 1), digits))
+    context = _within(60)
+    weight = float(context.multiply(abs(base).ln(context), exponent)) * _LOG10_E
+    if weight > MAX_DIGITS:
+        raise SqlFault("value overflows numeric format")
+    if whole:
+        if weight + 1 < -digits:
+            return encoded(Decimal(0).scaleb(-digits))
+        return encoded(rounded(_within(digits + max(int(weight), 0) + 20).power(base, exponent), digits))
+    if weight + 1 < -MAX_DIGITS:
+        return encoded(Decimal(0).scaleb(-MAX_DIGITS))
+    digits = _fitting(_LEAST_DIGITS - int(weight), base, exponent)
+    context = _within(digits + max(int(weight), 0) + 40)
+    return encoded(rounded(context.multiply(abs(base).ln(context), exponent).exp(context), digits))
 
 
 # ------------------------------------------------------------------ both
@@ -461,10 +560,9 @@ def width_bucket_numeric(value: bytes, low: bytes, high: bytes, count: int) -> i
     return count + 1 if x >= b else int(CONTEXT.divide_int((x - a) * count, b - a)) + 1
 
 
-def to_hex(value: int) -> str:
-    return f"{value & 0xFFFFFFFF if -(1 << 31) <= value < 0 else value & (1 << 64) - 1:x}"
+def to_hex4(value: int) -> str:
+    return f"{value & (1 << 32) - 1:x}"
 
 
-def float32(value: float) -> float:
-    found: float = struct.unpack("f", struct.pack("f", value))[0]
-    return found
+def to_hex8(value: int) -> str:
+    return f"{value & (1 << 64) - 1:x}"

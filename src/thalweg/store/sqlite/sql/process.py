@@ -27,10 +27,15 @@ DATA_BYTES: Final = 8 * HEAP_BYTES
 """All memory of the process but its libraries: what Python's part of a statement takes is bounded by it."""
 
 
+MAX_TEMPORARY_BYTES: Final = 256 << 20
+"""Longest file that a statement may sort and group in, where memory does not hold it."""
+
+
 def restrict() -> None:
-    """No core, little memory, no interrupt from a terminal that the server listens to."""
+    """No core, little memory, no long files, no interrupt from a terminal that the server listens to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_TEMPORARY_BYTES, MAX_TEMPORARY_BYTES))
     resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES, DATA_BYTES))
 
 

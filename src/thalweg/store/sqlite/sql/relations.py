@@ -29,6 +29,10 @@ STEPS: Final[tuple[tuple[int, int], ...]] = (
 rows come in their order, too, so that they are grouped as they come, without being held."""
 
 
+COUNTED: Final = "_count"
+"""What the source of a made table is followed by for the one that tells how many rows have a time, in ``n``."""
+
+
 def step_column(length_us: int, origin_us: int) -> str | None:
     """What the column of such steps is called; None: there is none."""
     step = (length_us, origin_us % length_us)
@@ -55,6 +59,7 @@ class Relation:
 
     source  its name in SQLite; empty: the process that runs the statement gives it one
     key     the column inside that tells its rows apart; empty: none does
+    indexed  columns inside of which the least and the greatest value are found without reading all rows
     texts   name of the index of words, whose columns are called as the relation's; empty: none
     needs   names in SQLite that are read along
     made    what makes its rows
@@ -63,6 +68,7 @@ class Relation:
     source: str
     columns: tuple[RelationColumn, ...]
     key: str = ""
+    indexed: frozenset[str] = frozenset()
     texts: str = ""
     needs: tuple[str, ...] = ()
     made: MadeTable | None = None
@@ -79,9 +85,11 @@ def relation_of(table: Table | MadeTable) -> Relation:
         inside = (NUMBER, TIME, *(f"v{place:d}" for place in range(2, len(table.columns))))
         named = (RelationColumn(*column, name) for column, name in zip(table.columns, inside, strict=True))
         # Numbers may be shared, so that none determines the other columns: no key.
-        return Relation("", tuple(named), made=table)
+        return Relation("", tuple(named), indexed=frozenset((NUMBER, TIME)), made=table)
     columns = [RelationColumn(ROW_ID, "int4", NUMBER)]
     columns.extend(RelationColumn(each.name, each.type_name, f"f{each.number:d}") for each in table.fields)
     texts = texts_of(table.part)
     needs = tuple(f"{texts}_{end}" for end in ("data", "idx", "docsize", "config", "content"))
-    return Relation(records_of(table.part), tuple(columns), NUMBER, texts, (texts, *needs))
+    places = {column.name: column.inside for column in columns}
+    indexed = frozenset((NUMBER, *(places[names[0]] for names in (table.key, *table.indexes) if names)))
+    return Relation(records_of(table.part), tuple(columns), NUMBER, indexed, texts, (texts, *needs))

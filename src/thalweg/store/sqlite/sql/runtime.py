@@ -74,7 +74,9 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "gcd": numbers.gcd,
     "lcm": numbers.lcm,
     "float8": numbers.float8,
+    "float_mul": numbers.float_mul,
     "float_div": numbers.float_div,
+    "float_degrees": numbers.float_degrees,
     "float_power": numbers.float_power,
     "float_exp": numbers.float_exp,
     "float_ln": numbers.float_ln,
@@ -91,7 +93,6 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "float_text": numbers.float_text,
     "float_numeric": numbers.float_numeric,
     "pi": lambda: math.pi,
-    "degrees": math.degrees,
     "radians": math.radians,
     "sin": math.sin,
     "cos": math.cos,
@@ -117,10 +118,16 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "numeric_sign": numbers.numeric_sign,
     "numeric_scale": numbers.numeric_scale,
     "numeric_sqrt": numbers.numeric_sqrt,
+    "numeric_exp": numbers.numeric_exp,
+    "numeric_ln": numbers.numeric_ln,
+    "numeric_log": numbers.numeric_log,
+    "numeric_log_to": numbers.numeric_log_to,
+    "numeric_power": numbers.numeric_power,
     "mean_of_ints": numbers.mean_of_ints,
     "width_bucket_float": numbers.width_bucket_float,
     "width_bucket_numeric": numbers.width_bucket_numeric,
-    "to_hex": numbers.to_hex,
+    "to_hex4": numbers.to_hex4,
+    "to_hex8": numbers.to_hex8,
     **{f"float_{kind}": lambda value, kind=kind: numbers.float_int(value, kind) for kind in ("int2", "int4", "int8")},
     **{
         f"numeric_{kind}": lambda value, kind=kind: numbers.numeric_int(value, kind)
@@ -214,6 +221,7 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "character": texts.character,
     "md5": texts.md5,
     "quote_literal": texts.quote_literal,
+    "quote_ident": texts.quote_ident,
     "like": texts.like,
     "ilike": texts.ilike,
     "similar": texts.similar,
@@ -235,6 +243,8 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
             for value in lists.items_of(given, array)
         ]
     ),
+    "array_plain": lists.array_plain,
+    "array_key": lists.array_key,
     "cardinality": lists.cardinality,
     "array_length": lists.array_length,
     "array_lower": lists.array_lower,
@@ -246,17 +256,21 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "jsonb": lists.jsonb,
     "jsonb_text": lists.jsonb_text,
     "json_get": lists.json_get,
+    "jsonb_get": lists.jsonb_get,
+    "jsonb_key": lists.jsonb_key,
     "json_get_text": lists.json_get_text,
     "jsonb_get_text": lists.jsonb_get_text,
     "json_path": lists.json_path,
     "json_path_text": lists.json_path_text,
+    "jsonb_path_text": lists.jsonb_path_text,
     "json_typeof": lists.json_typeof,
     "json_array_length": lists.json_array_length,
     "json_has": lists.json_has,
     "json_contains": lists.json_contains,
-    "json_value": lists.json_value,
-    "json_items": lambda text: dumps([dumps(item) for item in lists.json_items(text)]),
-    "json_texts": lambda text: dumps([lists._as_text(item) for item in lists.json_items(text)]),
+    "json_value": lists.json_of,
+    "json_items": lists.json_items,
+    "json_texts": lists.json_texts,
+    "jsonb_texts": lists.jsonb_texts,
     "json_names": lists.json_names,
     "int_series": lists.int_series,
     "numeric_series": lists.numeric_series,
@@ -298,7 +312,11 @@ def _strict(function: Callable[..., Any]) -> Callable[..., Any]:
         for value in given:
             if value is None:
                 return None
-        return function(*given)
+        try:
+            return function(*given)
+        except ArithmeticError:
+            # Of numbers that no result of theirs holds, as those of infinite floats and of dates before the first year.
+            raise SqlFault("value out of range: overflow") from None
 
     return call
 

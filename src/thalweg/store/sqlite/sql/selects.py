@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from thalweg.domain.table_sql import SqlFault
-from thalweg.store.sqlite.sql.calls import SETS, Calls, has_aggregate, has_set
+from thalweg.sql.parse import walk
+from thalweg.store.sqlite.sql.calls import AGGREGATE_NAMES, SETS, Calls, has_aggregate, has_set
 from thalweg.store.sqlite.sql.expressions import KEYED, names_of, only
-from thalweg.store.sqlite.sql.relations import is_never_null
+from thalweg.store.sqlite.sql.relations import COUNTED, NUMBER, TIME, Relation, RelationColumn, is_never_null
 from thalweg.store.sqlite.sql.scope import Column, Cte, E, Grouping, Item, Node, Scope
-from thalweg.store.sqlite.sql.types import common
+from thalweg.store.sqlite.sql.types import common, shown
 
 MAX_COLUMNS: Final = 1_500
 """Of what is selected; SQLite has 2,000."""
@@ -110,7 +112,7 @@ class Selects(Calls):
         relation = self.relations[name]
         alias = self.alias("t")
         self.read.add(relation.source)
-        found = [Column(c.name, E(f"{alias}.{c.inside}", c.kind), alias) for c in relation.columns]
+        found = [Column(c.name, _read(alias, c), alias) for c in relation.columns]
         if renamed:
             names = [column.name for column in found]
             if len(renamed) > len(names):
@@ -227,6 +229,10 @@ class Selects(Calls):
                 raise SqlFault("HAVING without GROUP BY or an aggregate is not supported")
             parts.append(f" HAVING {having}")
         rest = "".join(parts)
+        if scope.grouping is not None and not (grouped or having or order or distinct):
+            apart = self._asked_apart(nodes, body.get("whereClause"), rest, targets, scope)
+            if apart:
+                return apart + self._limit(body, scope), [(target.name, target.e.kind) for target in targets]
         columns = [(target.name, target.e.kind) for target in targets]
         selected = ", ".join(f"{target.e.sql} AS c{i}" for i, target in enumerate(targets, 1))
         limit = self._limit(body, scope)
@@ -245,6 +251,38 @@ class Selects(Calls):
         keys = ", ".join(self.key(E(f"{alias}.c{i}", kind)) for i, (_, kind) in enumerate(columns, 1))
         numbered = ", ".join(f"{alias}.c{i} AS c{i}" for i in range(1, len(columns) + 1))
         return f"SELECT {numbered} FROM (SELECT {selected}{rest}) AS {alias} GROUP BY {keys}{sorting}{limit}", columns
+
+    def _asked_apart(
+        self, nodes: Sequence[Node], where: Node | None, rest: str, targets: list[_Target], scope: Scope
+    ) -> str:
+        """How many rows there are and between what, each asked for by itself: SQLite finds the least and the greatest
+        by an index where nothing else is asked for, and counts are kept of what is made. Empty: something else is."""
+        relation = scope.items[0].relation if len(scope.items) == 1 else None
+        if relation is None or (where is not None and not (relation.made and _is_of_time(where, relation))):
+            return ""
+        others = AGGREGATE_NAMES - {"min", "max", "count"}
+        for kind, call in walk(list(nodes)):
+            if kind == "SubLink" or (kind == "FuncCall" and names_of(call["funcname"])[-1] in others):
+                return ""
+        alias = scope.items[0].alias
+        count = f"SELECT count(*){rest}"
+        if relation.made is not None:
+            self.read.add(relation.source + COUNTED)
+            counted = rest.replace(f" FROM {relation.source} ", f" FROM {relation.source}{COUNTED} ", 1)
+            count = f"SELECT {alias}.n{counted}"
+        pattern = re.compile(
+            rf"(?:(min|max)\({alias}\.(?:{'|'.join(sorted(relation.indexed))})\)"
+            rf"|count\((?:\*|{alias}\.(?:{NUMBER}|{TIME}))\))(?! *(?:FILTER|OVER))"
+        )
+        texts: list[str] = []
+        for target in targets:
+            left = pattern.sub("", target.e.sql)
+            if f"{alias}." in left or "count(" in left:
+                return ""
+            texts.append(
+                pattern.sub(lambda found: f"({f'SELECT {found[0]}{rest}' if found[1] else count})", target.e.sql)
+            )
+        return "SELECT " + ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts, 1))
 
     def _group(self, body: Node, nodes: Sequence[Node], scope: Scope) -> list[str]:
         """GROUP BY's texts; from then on the scope is one of groups, if it is."""
@@ -432,9 +470,8 @@ class Selects(Calls):
             raise SqlFault(f"{name} ALL is not supported")
         keyed = bool(KEYED.intersection(kinds))
         if keyed and name != "UNION":
-            raise SqlFault(
-                f"{name} of numeric or interval columns is not supported; cast them to text or double precision"
-            )
+            types = ", ".join(sorted(map(shown, KEYED.intersection(kinds))))
+            raise SqlFault(f"{name} of columns of type {types} is not supported; cast them to text or double precision")
         sides = [self._side(text, columns, kinds) for text, columns in ((left, left_columns), (right, right_columns))]
         alias = self.alias("s")
         numbered = ", ".join(f"{alias}.c{i} AS c{i}" for i in range(1, len(kinds) + 1))
@@ -490,6 +527,32 @@ class Selects(Calls):
             sorting = " ORDER BY " + ", ".join(order) if order else ""
             text = f"SELECT * FROM ({text}){sorting}{self._limit(body, scope)}"
         return text, columns
+
+
+def _read(alias: str, column: RelationColumn) -> E:
+    """A column's value. Of timestamps in arrays the store has a spelling of its own."""
+    text = f"{alias}.{column.inside}"
+    return E(f"pg_array_plain('timestamp', {text})" if column.kind == "_timestamp" else text, column.kind)
+
+
+def _is_of_time(node: Node, relation: Relation) -> bool:
+    """Whether a condition is one on the time of a made table alone, a range that constants bound."""
+    kind, body = only(node)
+    if kind == "BoolExpr":
+        return body["boolop"] == "AND_EXPR" and all(_is_of_time(part, relation) for part in body["args"])
+    if kind != "A_Expr" or body["kind"] not in ("AEXPR_OP", "AEXPR_BETWEEN"):
+        return False
+    sides = [body.get("lexpr", {}), body["rexpr"]]
+    if body["kind"] == "AEXPR_OP" and names_of(body["name"]) not in (["="], ["<"], [">"], ["<="], [">="]):
+        return False
+    times = [side for side in sides if "ColumnRef" in side]
+    others = [side for side in sides if "ColumnRef" not in side]
+    if len(times) != 1 or (body["kind"] == "AEXPR_BETWEEN" and times[0] is not sides[0]):
+        return False
+    fields = times[0]["ColumnRef"]["fields"]
+    name = "" if "A_Star" in fields[-1] else names_of(fields)[-1]
+    constant = not any(kind in ("ColumnRef", "SubLink") for kind, _ in walk(others))
+    return constant and any(column.name == name and column.inside == TIME for column in relation.columns)
 
 
 def _item(alias: str, name: str, columns: Columns) -> Item:

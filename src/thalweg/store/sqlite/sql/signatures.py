@@ -71,11 +71,16 @@ sqrt | float8 -> float8 | pg_float_sqrt
 sqrt | numeric -> numeric | pg_numeric_sqrt
 cbrt | float8 -> float8 | pg_float_cbrt
 exp | float8 -> float8 | pg_float_exp
+exp | numeric -> numeric | pg_numeric_exp
 ln | float8 -> float8 | pg_float_ln
+ln | numeric -> numeric | pg_numeric_ln
 log log10 | float8 -> float8 | pg_float_log
+log log10 | numeric -> numeric | pg_numeric_log
+log | numeric numeric -> numeric | pg_numeric_log_to
 power pow | float8 float8 -> float8 | pg_float_power
+power pow | numeric numeric -> numeric | pg_numeric_power
 pi | -> float8 | pg_pi()
-degrees | float8 -> float8 | pg_degrees
+degrees | float8 -> float8 | pg_float_degrees
 radians | float8 -> float8 | pg_radians
 sin | float8 -> float8 | pg_sin
 cos | float8 -> float8 | pg_cos
@@ -89,15 +94,15 @@ mod | int4 int4 -> int4 | pg_int_mod
 mod | int8 int8 -> int8 | pg_int_mod
 mod | numeric numeric -> numeric | pg_numeric_mod
 div | numeric numeric -> numeric | pg_numeric_quotient
-gcd | int4 int4 -> int4 | pg_gcd
+gcd | int4 int4 -> int4 | pg_int4(pg_gcd({0}, {1}))
 gcd | int8 int8 -> int8 | pg_gcd
 lcm | int4 int4 -> int4 | pg_int4(pg_lcm({0}, {1}))
 lcm | int8 int8 -> int8 | pg_lcm
 scale | numeric -> int4 | pg_numeric_scale
 width_bucket | float8 float8 float8 int4 -> int4 | pg_width_bucket_float
 width_bucket | numeric numeric numeric int4 -> int4 | pg_width_bucket_numeric
-to_hex | int4 -> text | pg_to_hex
-to_hex | int8 -> text | pg_to_hex
+to_hex | int4 -> text | pg_to_hex4
+to_hex | int8 -> text | pg_to_hex8
 length char_length character_length | text -> int4 | pg_length
 octet_length | text -> int4 | pg_octets
 lower | text -> text | pg_lower
@@ -210,6 +215,7 @@ jsonb_typeof | jsonb -> text | pg_json_typeof
 _define(
     OPERATORS,
     """
++ | int2 int2 -> int2 | pg_int2({0} + {1})
 + | int4 int4 -> int4 | pg_int4({0} + {1})
 + | int8 int8 -> int8 | pg_int8_add
 + | float8 float8 -> float8 | pg_float8({0} + {1})
@@ -226,6 +232,7 @@ _define(
 + | time interval -> time | pg_clock_add
 + | interval time -> time | pg_clock_add({1}, {0})
 + | interval interval -> interval | pg_interval_add
+- | int2 int2 -> int2 | pg_int2({0} - {1})
 - | int4 int4 -> int4 | pg_int4({0} - {1})
 - | int8 int8 -> int8 | pg_int8_sub
 - | float8 float8 -> float8 | pg_float8({0} - {1})
@@ -240,21 +247,26 @@ _define(
 - | time time -> interval | pg_clocks_between
 - | time interval -> time | pg_clock_sub
 - | interval interval -> interval | pg_interval_sub
+* | int2 int2 -> int2 | pg_int2({0} * {1})
 * | int4 int4 -> int4 | pg_int4({0} * {1})
 * | int8 int8 -> int8 | pg_int8_mul
-* | float8 float8 -> float8 | pg_float8({0} * {1})
+* | float8 float8 -> float8 | pg_float_mul
 * | numeric numeric -> numeric | pg_numeric_mul
 * | interval float8 -> interval | pg_interval_mul
 * | float8 interval -> interval | pg_interval_mul({1}, {0})
+/ | int2 int2 -> int2 | pg_int2(pg_int_div({0}, {1}))
 / | int4 int4 -> int4 | pg_int4(pg_int_div({0}, {1}))
 / | int8 int8 -> int8 | pg_int8(pg_int_div({0}, {1}))
 / | float8 float8 -> float8 | pg_float_div
 / | numeric numeric -> numeric | pg_numeric_div
 / | interval float8 -> interval | pg_interval_div
+% | int2 int2 -> int2 | pg_int_mod
 % | int4 int4 -> int4 | pg_int_mod
 % | int8 int8 -> int8 | pg_int_mod
 % | numeric numeric -> numeric | pg_numeric_mod
 ^ | float8 float8 -> float8 | pg_float_power
+^ | numeric numeric -> numeric | pg_numeric_power
+& | int2 int2 -> int2 | ({0} & {1})
 & | int4 int4 -> int4 | ({0} & {1})
 & | int8 int8 -> int8 | ({0} & {1})
 || | text text -> text | ({0} || {1})
@@ -273,7 +285,7 @@ _define(
 -> | json text -> json | pg_json_get
 -> | json int4 -> json | pg_json_get
 -> | jsonb text -> jsonb | pg_json_get
--> | jsonb int4 -> jsonb | pg_json_get
+-> | jsonb int4 -> jsonb | pg_jsonb_get
 ->> | json text -> text | pg_json_get_text
 ->> | json int4 -> text | pg_json_get_text
 ->> | jsonb text -> text | pg_jsonb_get_text
@@ -281,7 +293,7 @@ _define(
 #> | json _text -> json | pg_json_path
 #> | jsonb _text -> jsonb | pg_json_path
 #>> | json _text -> text | pg_json_path_text
-#>> | jsonb _text -> text | pg_json_path_text
+#>> | jsonb _text -> text | pg_jsonb_path_text
 ? | jsonb text -> bool | pg_json_has
 @> | jsonb jsonb -> bool | pg_json_contains
 <@ | jsonb jsonb -> bool | pg_json_contains({1}, {0})
@@ -294,6 +306,7 @@ OPERATORS["||"] = OPERATORS.pop("CONCAT")
 _define(
     OPERATORS,
     """
+BOR | int2 int2 -> int2 | ({0} BOR {1})
 BOR | int4 int4 -> int4 | ({0} BOR {1})
 BOR | int8 int8 -> int8 | ({0} BOR {1})
 """,
@@ -309,15 +322,18 @@ _define(
 - | float8 -> float8 | (-{0})
 - | numeric -> numeric | pg_numeric_neg
 - | interval -> interval | pg_interval_neg
++ | int2 -> int2 | {0}
 + | int4 -> int4 | {0}
 + | int8 -> int8 | {0}
 + | float8 -> float8 | {0}
 + | numeric -> numeric | {0}
+@ | int2 -> int2 | pg_int2(abs({0}))
 @ | int4 -> int4 | pg_int4(abs({0}))
 @ | int8 -> int8 | abs({0})
 @ | float8 -> float8 | abs({0})
 @ | numeric -> numeric | pg_numeric_abs
 |/ | float8 -> float8 | pg_float_sqrt
+~ | int2 -> int2 | (~{0})
 ~ | int4 -> int4 | (~{0})
 ~ | int8 -> int8 | (~{0})
 """,
@@ -342,22 +358,28 @@ avg | numeric -> numeric | pg_numeric_mean({d}{0}){s}
 avg | interval -> interval | pg_interval_mean({d}{0}){s}
 bool_and every | bool -> bool | min({d}{0}){s}
 bool_or | bool -> bool | max({d}{0}){s}
+bit_and | int2 -> int2 | pg_bit_and({d}{0}){s}
 bit_and | int4 -> int4 | pg_bit_and({d}{0}){s}
 bit_and | int8 -> int8 | pg_bit_and({d}{0}){s}
+bit_or | int2 -> int2 | pg_bit_or({d}{0}){s}
 bit_or | int4 -> int4 | pg_bit_or({d}{0}){s}
 bit_or | int8 -> int8 | pg_bit_or({d}{0}){s}
+var_samp variance | int2 -> numeric | pg_var_samp({d}{0}){s}
 var_samp variance | int4 -> numeric | pg_var_samp({d}{0}){s}
 var_samp variance | int8 -> numeric | pg_var_samp({d}{0}){s}
 var_samp variance | numeric -> numeric | pg_var_samp({d}{0}){s}
 var_samp variance | float8 -> float8 | pg_float_var_samp({d}{0}){s}
+var_pop | int2 -> numeric | pg_var_pop({d}{0}){s}
 var_pop | int4 -> numeric | pg_var_pop({d}{0}){s}
 var_pop | int8 -> numeric | pg_var_pop({d}{0}){s}
 var_pop | numeric -> numeric | pg_var_pop({d}{0}){s}
 var_pop | float8 -> float8 | pg_float_var_pop({d}{0}){s}
+stddev stddev_samp | int2 -> numeric | pg_stddev_samp({d}{0}){s}
 stddev stddev_samp | int4 -> numeric | pg_stddev_samp({d}{0}){s}
 stddev stddev_samp | int8 -> numeric | pg_stddev_samp({d}{0}){s}
 stddev stddev_samp | numeric -> numeric | pg_stddev_samp({d}{0}){s}
 stddev stddev_samp | float8 -> float8 | pg_float_stddev_samp({d}{0}){s}
+stddev_pop | int2 -> numeric | pg_stddev_pop({d}{0}){s}
 stddev_pop | int4 -> numeric | pg_stddev_pop({d}{0}){s}
 stddev_pop | int8 -> numeric | pg_stddev_pop({d}{0}){s}
 stddev_pop | numeric -> numeric | pg_stddev_pop({d}{0}){s}

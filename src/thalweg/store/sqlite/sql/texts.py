@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -26,21 +26,26 @@ def _bounded(length: int) -> None:
 # ------------------------------------------------------------------ patterns
 
 
-def _compiled(pattern: str, flags: str, *, whole: bool = False) -> Any:
+def _compiled(pattern: str, *, case: bool = True, lines: bool = False, longest: bool = False) -> Any:
+    """``lines``: whether ``^`` and ``$`` mean the ends of lines, which a dot does not pass."""
     options = re2.Options()
+    options.longest_match = longest
     options.max_mem = _MEMORY
     options.log_errors = False
-    options.case_sensitive = "i" not in flags
-    options.dot_nl = "n" not in flags
-    options.one_line = "n" not in flags
+    options.case_sensitive = case
+    options.dot_nl = not lines
     if len(pattern) > MAX_PATTERN:
         raise SqlFault(f"a pattern is longer than {MAX_PATTERN:,} characters")
     try:
-        return re2.compile(f"\\A(?:{pattern})\\z" if whole else pattern, options)
+        return re2.compile(f"(?m){pattern}" if lines else pattern, options)
     except re2.error as error:
         said = error.args[0] if error.args else ""
         said = said.decode() if isinstance(said, bytes) else str(said)
         raise SqlFault(f"invalid regular expression: {said[:200]}") from None
+
+
+def _whole(pattern: str, *, case: bool = True) -> Any:
+    return _compiled(f"\\A(?:{pattern})\\z", case=case)
 
 
 @lru_cache(256)
@@ -96,7 +101,7 @@ def _like_expression(pattern: str, escape: str, case: bool) -> Any:
             parts.append(".")
         else:
             parts.append(re2.escape(letter))
-    return _compiled("".join(parts).replace(".*.*", ".*"), "" if case else "i", whole=True)
+    return _whole("".join(parts).replace(".*.*", ".*"), case=case)
 
 
 def like(text: str, pattern: str, escape: str = "\\") -> int:
@@ -107,103 +112,209 @@ def ilike(text: str, pattern: str, escape: str = "\\") -> int:
     return _like(pattern, escape, False)(text)
 
 
-_SIMILAR: Final = {"%": ".*", "_": "."}
+_LETTERS: Final = r"\p{L}\p{Nl}\p{Mc}"
+_BLANKS: Final = r"\t-\r \x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{2028}\x{2029}\x{205f}\x{3000}"
+_MARKS: Final = r"\p{P}\p{S}\p{No}"
+_CLASSES: Final = {
+    "alpha": _LETTERS,
+    "alnum": rf"{_LETTERS}\p{{Nd}}",
+    "word": rf"{_LETTERS}\p{{Nd}}_",
+    "digit": "0-9",
+    "upper": r"\p{Lu}\p{Lt}",
+    "lower": r"\p{Ll}\p{Lt}\x{aa}\x{ba}\x{2b0}-\x{2b8}",
+    "punct": _MARKS,
+    "space": _BLANKS,
+    "blank": r"\t \x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{205f}\x{3000}",
+    "xdigit": "0-9A-Fa-f",
+    "graph": rf"\p{{L}}\p{{M}}\p{{N}}{_MARKS}",
+    "print": rf"\p{{L}}\p{{M}}\p{{N}}{_MARKS}\p{{Zs}}",
+    "cntrl": r"\x{0}-\x{1f}\x{7f}-\x{9f}",
+}
+"""Of all characters, as in a database of UTF-8, where RE2 means those of ASCII alone."""
+_SHORT: Final = {"w": "word", "d": "digit", "s": "space"}
+_EDGES: Final = {"m": r"\b", "M": r"\b", "y": r"\b", "Y": r"\B"}
+_BACKWARDS: Final = re.compile(r"\\[1-9]")
+_WORD_FOLLOWS: Final = re.compile(r"\(*(?:\\[wd](?![*?{])|[A-Za-z0-9_](?![*?{]))", re.ASCII)
+_WORD_BEFORE: Final = re.compile(r"(?:\\[wd]|[A-Za-z0-9_])\+?\)*\Z", re.ASCII)
+_CLASS: Final = re.compile(r"\[:([a-z]+):\]")
+
+
+class _Words:
+    """A pattern with edges of words, which RE2 sees between letters of ASCII alone."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+        self.groups = compiled.groups
+
+    def search(self, text: str) -> Any:
+        return self._compiled.search(self._checked(text))
+
+    def finditer(self, text: str) -> Any:
+        return self._compiled.finditer(self._checked(text))
+
+    @staticmethod
+    def _checked(text: str) -> str:
+        if not text.isascii():
+            raise SqlFault("edges of words in regular expressions are looked for in texts of ASCII alone")
+        return text
+
+
+def _bracket(pattern: str, place: int, *, escapes: bool = True, case: bool = True) -> tuple[str, int]:
+    """A bracket expression that begins there, and where it ends. ``escapes``: whether a backslash is not itself."""
+    parts = ["["]
+    begin = place
+    place += 1
+    if pattern[place : place + 1] == "^":
+        parts.append("^")
+        place += 1
+    first = True
+    while place < len(pattern):
+        letter = pattern[place]
+        if letter == "]" and not first:
+            return "".join(parts) + "]", place + 1
+        first = False
+        if letter == "[":
+            match = _CLASS.match(pattern, place)
+            if match is not None:
+                if match[1] not in _CLASSES:
+                    raise SqlFault("invalid regular expression: invalid character class")
+                # Without case capitals and small ones are all letters.
+                parts.append(_CLASSES["alpha" if match[1] in ("upper", "lower") and not case else match[1]])
+                place = match.end()
+                continue
+            if pattern[place + 1 : place + 2] in (".", "=", "<", ">"):
+                raise SqlFault("collating elements in regular expressions are not supported")
+            parts.append("\\[")
+        elif letter == "\\" and not escapes:
+            parts.append("\\\\")
+        elif letter == "\\":
+            following = pattern[place + 1 : place + 2]
+            if following in _SHORT:
+                parts.append(_CLASSES[_SHORT[following]])
+            elif following.isalnum() and following not in "ntrfv":
+                raise SqlFault(f"the escape \\{following} is not supported in brackets of regular expressions")
+            else:
+                parts.append(letter + following)
+            place += 1
+        elif letter == "]":
+            parts.append("\\]")
+        else:
+            parts.append(letter)
+        place += 1
+    raise SqlFault(f"invalid regular expression: brackets [] not balanced: {pattern[begin : begin + 100]}")
+
+
+def _translated(pattern: str, *, case: bool, lines: bool) -> tuple[str, bool]:
+    """PostgreSQL's advanced expressions as RE2's, and whether edges of words are in it. What differs without a sign of
+    it is refused."""
+    if pattern.startswith("***"):
+        raise SqlFault("directors of regular expressions (***) are not supported")
+    parts: list[str] = []
+    place = 0
+    edges = False
+    while place < len(pattern):
+        letter = pattern[place]
+        if letter == "\\":
+            pair = pattern[place : place + 2]
+            name = pair[1:]
+            place += 2
+            if _BACKWARDS.match(pair):
+                raise SqlFault("back references in regular expressions are not supported")
+            if name in _EDGES:
+                edges = True
+                if (name == "m" and _WORD_FOLLOWS.match(pattern, place) is None) or (
+                    name == "M" and _WORD_BEFORE.search(pattern[: place - 2]) is None
+                ):
+                    raise SqlFault(f"the escape {pair} is supported beside a letter alone in regular expressions")
+                parts.append(_EDGES[name])
+            elif name.lower() in _SHORT:
+                negated = "^" if name.isupper() else ""
+                parts.append(f"[{negated}{_CLASSES[_SHORT[name.lower()]]}]")
+            elif name == "Z":
+                parts.append(r"\z")
+            elif name.isalnum() and name not in "Antrfv":
+                raise SqlFault(f"the escape {pair} is not supported in regular expressions")
+            else:
+                parts.append(pair)
+            continue
+        if letter == "[":
+            text, place = _bracket(pattern, place, case=case)
+            # The end of a line is in no complement there.
+            parts.append(text.replace("[^", "[^\\n", 1) if lines and text.startswith("[^") else text)
+            continue
+        if letter == "(" and pattern[place + 1 : place + 2] == "?" and pattern[place + 2 : place + 3] != ":":
+            raise SqlFault("looking ahead or behind, and options, in regular expressions are not supported")
+        parts.append(letter)
+        place += 1
+    return "".join(parts), edges
+
+
+_SIMILAR: Final = {"%": ".*", "_": ".", "(": "(?:", ".": r"\.", "^": r"\^", "$": r"\$", "\\": r"\\"}
 
 
 @lru_cache(256)
 def _similar(pattern: str, escape: str) -> Any:
     parts: list[str] = []
-    letters = iter(pattern)
-    bracket = False
-    for letter in letters:
+    place = 0
+    while place < len(pattern):
+        letter = pattern[place]
         if escape and letter == escape:
-            following = next(letters, None)
-            if following is None:
+            if place + 1 == len(pattern):
                 raise SqlFault("SIMILAR TO pattern must not end with escape character")
-            parts.append(re2.escape(following))
-        elif bracket:
-            bracket = letter != "]"
-            parts.append("\\\\" if letter == "\\" else letter)
+            parts.append(re2.escape(pattern[place + 1]))
+            place += 2
         elif letter == "[":
-            bracket = True
-            parts.append(letter)
-        elif letter in ".^$":
-            parts.append(f"\\{letter}")
-        elif letter == "\\":
-            parts.append("\\\\")
-        elif letter == "(":
-            parts.append("(?:")
+            # Within brackets a backslash means itself, unless it is the escape.
+            text, place = _bracket(pattern, place, escapes=escape == "\\")
+            parts.append(text)
         else:
             parts.append(_SIMILAR.get(letter, letter))
-    return _compiled("".join(parts), "", whole=True)
+            place += 1
+    return _whole("".join(parts))
 
 
 def similar(text: str, pattern: str, escape: str = "\\") -> int:
     return _similar(pattern, escape).match(text) is not None
 
 
-_CLASSES: Final = {r"\m": r"\b", r"\M": r"\b", r"\y": r"\b", r"\Y": r"\B", r"\Z": r"\z"}
-_BACKWARDS: Final = re.compile(r"\\[1-9]")
-
-
-def _translated(pattern: str) -> str:
-    """PostgreSQL's advanced expressions as RE2's. What differs without a sign of it is refused."""
-    if pattern.startswith("***"):
-        raise SqlFault("directors of regular expressions (***) are not supported")
-    parts: list[str] = []
-    place = 0
-    while place < len(pattern):
-        letter = pattern[place]
-        if letter == "\\":
-            pair = pattern[place : place + 2]
-            if _BACKWARDS.match(pair):
-                raise SqlFault("back references in regular expressions are not supported")
-            if pair[1:] in ("C", "Q", "E", "p", "P", "K", "R", "G", "z", "b", "X", "c", "e"):
-                raise SqlFault(f"the escape {pair} is not supported in regular expressions")
-            if pair in (r"\m", r"\M"):
-                # RE2 cannot look ahead, but a boundary beside a letter says the same.
-                pass
-            parts.append(_CLASSES.get(pair, pair))
-            place += 2
-            continue
-        if letter == "(" and pattern[place + 1 : place + 2] == "?":
-            if pattern[place + 2 : place + 3] != ":" and place != 0:
-                raise SqlFault("looking ahead or behind in regular expressions is not supported")
-            if pattern[place + 2 : place + 3] in ("=", "!", "<", "P"):
-                raise SqlFault("looking ahead or behind in regular expressions is not supported")
-        if letter == "[" and pattern[place : place + 3] in ("[[.", "[[=", "[[<", "[[>"):
-            raise SqlFault("collating elements in regular expressions are not supported")
-        parts.append(letter)
-        place += 1
-    return "".join(parts)
+_OPTIONS: Final = re.compile(r"\(\?([a-z]+)\)")
 
 
 @lru_cache(256)
 def _regex(pattern: str, flags: str) -> Any:
+    embedded = _OPTIONS.match(pattern)
+    if embedded is not None:
+        pattern, flags = pattern[embedded.end() :], flags + embedded[1]
     for flag in flags:
-        if flag not in "gicnspt":
+        if flag not in "gicnst":
             raise SqlFault(f'invalid regular expression option: "{flag}"')
+    # Of several the last one counts.
+    case = next((flag for flag in reversed(flags) if flag in "ic"), "c") == "c"
+    lines = next((flag for flag in reversed(flags) if flag in "ns"), "s") == "n"
     if re.search(r"[*+?}]\?", pattern):
         # Whether a whole expression is greedy is decided by its first quantifier there, by each one here.
         greedy = re.sub(r"\\.|\[[^]]*\]", "", pattern)
         if len(re.findall(r"[*+?}]", greedy.replace("*?", "*").replace("+?", "+").replace("??", "?"))) > 1:
             raise SqlFault("expressions that mix greedy and other quantifiers are not supported")
-    if "|" in pattern:
-        # The longest alternative there, the first here: RE2 can do either.
-        options = re2.Options()
-        options.longest_match = True
-        options.max_mem = _MEMORY
-        options.log_errors = False
-        options.case_sensitive = "i" not in flags
-        options.dot_nl = "n" not in flags
-        options.one_line = "n" not in flags
-        if len(pattern) > MAX_PATTERN:
-            raise SqlFault(f"a pattern is longer than {MAX_PATTERN:,} characters")
-        try:
-            return re2.compile(_translated(pattern), options)
-        except re2.error:
-            raise SqlFault(f"invalid regular expression: {pattern[:200]}") from None
-    return _compiled(_translated(pattern), flags)
+    text, edges = _translated(pattern, case=case, lines=lines)
+    # The longest alternative there, the first here: RE2 can do either.
+    compiled = _compiled(text, case=case, lines=lines, longest="|" in pattern)
+    return _Words(compiled) if edges else compiled
+
+
+def _finds(compiled: Any, text: str) -> Iterator[Any]:
+    """All matches: an empty one is given once, though RE2's wrapper comes to it twice."""
+    last = None
+    for match in compiled.finditer(text):
+        if match.span() != last:
+            last = match.span()
+            yield match
+
+
+def _once(name: str, flags: str) -> str:
+    if "g" in flags:
+        raise SqlFault(f'{name}() does not support the "global" option')
+    return flags
 
 
 def matches(text: str, pattern: str) -> int:
@@ -215,11 +326,11 @@ def imatches(text: str, pattern: str) -> int:
 
 
 def regexp_like(text: str, pattern: str, flags: str = "") -> int:
-    return _regex(pattern, flags).search(text) is not None
+    return _regex(pattern, _once("regexp_like", flags)).search(text) is not None
 
 
 def regexp_count(text: str, pattern: str) -> int:
-    return sum(1 for _ in _regex(pattern, "").finditer(text))
+    return sum(1 for _ in _finds(_regex(pattern, ""), text))
 
 
 def regexp_replace(text: str, pattern: str, replacement: str, flags: str = "") -> str:
@@ -227,7 +338,7 @@ def regexp_replace(text: str, pattern: str, replacement: str, flags: str = "") -
     groups = compiled.groups
     out: list[str] = []
     place = size = 0
-    for match in compiled.finditer(text):
+    for match in _finds(compiled, text):
         out.append(text[place : match.start()])
         piece = _replacement(match, replacement, groups)
         size += len(piece)
@@ -264,7 +375,7 @@ def _replacement(match: Any, text: str, groups: int) -> str:
 
 def regexp_groups(text: str, pattern: str, flags: str = "") -> list[str | None] | None:
     """Of the first match its groups, or the whole of it where there are none."""
-    compiled = _regex(pattern, flags)
+    compiled = _regex(pattern, _once("regexp_match", flags))
     match = compiled.search(text)
     if match is None:
         return None
@@ -276,13 +387,13 @@ def regexp_all(text: str, pattern: str, flags: str = "") -> list[list[str | None
     if "g" not in flags:
         found = regexp_groups(text, pattern, flags)
         return [] if found is None else [found]
-    return [list(match.groups()) if compiled.groups else [match.group(0)] for match in compiled.finditer(text)]
+    return [list(match.groups()) if compiled.groups else [match.group(0)] for match in _finds(compiled, text)]
 
 
 def regexp_split(text: str, pattern: str, flags: str = "") -> list[str]:
     parts: list[str] = []
     place = 0
-    for match in _regex(pattern, flags).finditer(text):
+    for match in _finds(_regex(pattern, _once("regexp_split_to_array", flags)), text):
         if match.start() == match.end() and match.start() in (place, len(text)):
             continue
         parts.append(text[place : match.start()])
@@ -309,11 +420,24 @@ def octets(text: str) -> int:
 
 
 def lower(text: str) -> str:
-    return text.lower() if text.isascii() else "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    return text.lower() if text.isascii() else "".join(_lowered(c) for c in text)
+
+
+def _lowered(letter: str) -> str:
+    """Of one letter one: the dotted I loses its dot."""
+    return letter.lower()[0]
 
 
 def upper(text: str) -> str:
-    return text.upper() if text.isascii() else "".join(c.upper() if len(c.upper()) == 1 else c for c in text)
+    return text.upper() if text.isascii() else "".join(_raised(c) for c in text)
+
+
+def _raised(letter: str) -> str:
+    """Of one letter one: those that become several have a single one for titles, or stay."""
+    for found in (letter.upper(), letter.title()):
+        if len(found) == 1:
+            return found
+    return letter
 
 
 def initcap(text: str) -> str:
@@ -340,6 +464,8 @@ def left(text: str, count: int) -> str:
 def right(text: str, count: int) -> str:
     if count == 0:
         return ""
+    if count == -(1 << 31):
+        raise SqlFault("integer out of range")
     # Of a negative number so many at the front are left out.
     return text[-count:]
 
@@ -412,6 +538,8 @@ def overlay(text: str, new: str, start: int, count: int | None = None) -> str:
     if start <= 0:
         raise SqlFault("negative substring length not allowed")
     count = len(new) if count is None else count
+    if start + count >= 1 << 31:
+        raise SqlFault("integer out of range")
     return text[: start - 1] + new + text[max(start - 1 + count, 0) :]
 
 
@@ -441,6 +569,11 @@ _PLAIN_IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_$]*", re.ASCII)
 def quote_literal(text: str) -> str:
     quoted = text.replace("'", "''")
     return f" E'{quoted}'".lstrip().replace("\\", "\\\\") if "\\" in text else f"'{quoted}'"
+
+
+def quote_ident(text: str) -> str:
+    quoted = text.replace('"', '""')
+    return text if _PLAIN_IDENTIFIER.fullmatch(text) else f'"{quoted}"'
 
 
 def encode_bytes(text: str, form: str) -> str:
@@ -479,8 +612,7 @@ def format_text(pattern: str | None, *values: str | None) -> str | None:
         elif match["kind"] == "I":
             if value is None:
                 raise SqlFault("null values cannot be formatted as an SQL identifier")
-            quoted = value.replace('"', '""')
-            shown = value if _PLAIN_IDENTIFIER.fullmatch(value) else f'"{quoted}"'
+            shown = quote_ident(value)
         else:
             shown = value or ""
         width = int(match["width"] or 0)

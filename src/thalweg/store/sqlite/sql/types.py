@@ -8,7 +8,7 @@ from typing import Final
 from thalweg.domain.table_sql import SqlFault
 from thalweg.store.sqlite.sql.signatures import Signature
 
-KEYED: Final = frozenset(("numeric", "interval"))
+KEYED: Final = frozenset(("numeric", "interval", "jsonb", "_numeric", "_float8", "_interval"))
 """Types of which equal values may be kept differently: they are compared by a key."""
 CATEGORY: Final = {
     **dict.fromkeys(("int2", "int4", "int8", "numeric", "float8"), "N"),
