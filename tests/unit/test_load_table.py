@@ -6,6 +6,7 @@ import datetime
 import gzip
 import json
 import multiprocessing
+import os
 import re
 import zipfile
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from thalweg.domain.tables import Package, Table, TableQuery
 from thalweg.loading.tables import TableLoadOptions, TableLoadReport, json_rows, load_table_file, reading, sheet, text
 from thalweg.loading.tables.guess import guess_columns
 from thalweg.loading.tables.opening import format_of
-from thalweg.loading.tables.source import ReadOptions, field_names
+from thalweg.loading.tables.source import ReadOptions, Shape, field_names
 from thalweg.settings import load_settings
 
 
@@ -310,6 +311,7 @@ def test_bounds_of_files(store: Store, resource: str, tmp_path: Path, monkeypatc
         load(store, resource, write(tmp_path / "a.csv", f"{wide}\n"))
     bomb = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", b"")
         archive.writestr("xl/workbook.xml", b"\0" * (sheet.MAX_SHEET_BYTES + 1))
     with pytest.raises(TooLarge, match="unpacks"):
         load(store, resource, bomb)
@@ -325,10 +327,13 @@ def test_bounds_of_files(store: Store, resource: str, tmp_path: Path, monkeypatc
     monkeypatch.setattr(text, "MAX_UNPACKED_BYTES", 100)
     with pytest.raises(TooLarge, match="unpacks"):
         text.TextSource(write(tmp_path / "a.gz", gzip.compress(b"a\n" * 100)), ReadOptions(), "csv")
+    with pytest.raises(TooLarge, match="200 times"):
+        load(store, resource, write(tmp_path / "b.csv", gzip.compress(b"1,2\n" * (text.RATIO_FREE_BYTES // 3))))
 
 
 def test_a_file_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.csv.gz", gzip.compress(b"a\n" + (b"x" * 60_000 + b"\n") * 9_000, 1))
+    lines = (os.urandom(400).hex().encode() + b"x" * 59_200 for _ in range(9_000))
+    file = write(tmp_path / "a.csv.gz", gzip.compress(b"a\n" + b"\n".join(lines), 1))
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     assert reading.MAX_MEMORY_BYTES == 4 << 30
@@ -366,7 +371,8 @@ def test_types_of_texts() -> None:
         ["2020-01-01", "2020-01-01 10:00"], ["2020-01-01T00:00Z", "2020-01-01T00:00+02:00"], ["2020-13-01", ""],
         ["", ""], ["1.12345678901234567", "1"], ["5000000000", "1.5"], ["31/12/2020", ""], ["1_000", "2"], ["٣", "1"],
     ]  # fmt: skip
-    kinds = [kind.value for kind, _ in guess_columns([columns], [None] * len(columns), True)]
+    shape = Shape("csv", [], [], texts=True, delimiter=",")
+    kinds = [column.kind.value for column in guess_columns([columns], shape, [None] * len(columns))]
     assert kinds == [
         "int8", "numeric", "float8", "float8", "text", "text", "timestamp", "timestamptz", "text", "text", "numeric",
         "numeric", "text", "text", "text",

@@ -10,7 +10,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
@@ -66,13 +66,12 @@ def load_table_file(
     """
     options = options or TableLoadOptions()
     if format:
-        read = options.read
-        given = ReadOptions(format, read.encoding, read.delimiter, read.header, read.sheet)
+        given = replace(options.read, format=format)
     else:
         given = options.read
     table = store.table(resource)
     if options.append and not table.active:
-        options = TableLoadOptions(options.read, options.types, options.key, options.indexes)
+        options = replace(options, append=False)
     fixed = table.fields if options.append else ()
     # A fresh interpreter: a copy of a process with threads may hold their locks for ever.
     context = multiprocessing.get_context("spawn")

@@ -23,7 +23,7 @@ from typing import Any, Final
 from thalweg.domain.errors import InvalidParameter, ThalwegError
 from thalweg.domain.table_values import FieldType, type_named
 from thalweg.domain.tables import BadRecord, Batch, Field
-from thalweg.loading.tables.guess import guess_columns
+from thalweg.loading.tables.guess import Column, guess_columns, notes_on
 from thalweg.loading.tables.opening import open_source
 from thalweg.loading.tables.source import ReadOptions, Source
 
@@ -37,7 +37,6 @@ COLLECT_AFTER: Final = 200_000
 """Objects made and not let go of before the process looks for garbage: more than the rows of what is converted."""
 
 Maker = Callable[[Sequence[Sequence[Any]]], Batch]
-Types = list[tuple[FieldType, bool]]
 
 
 def read_file(
@@ -67,7 +66,7 @@ def read_file(
         fault = (type(error).__name__, error.parameter or "", error.message)
     except Exception as error:
         # A library that meets a file it was not made for.
-        fault = ("InvalidRequest", "", f"The file cannot be read: {type(error).__name__}.")
+        fault = ("InvalidRequest", "", f"The file cannot be read: {type(error).__name__}: {str(error)[:200]}.")
     if fault is not None:
         # Only here, where what was read is let go of: telling of it takes some memory, too.
         _send(connection, ("fault", *fault))
@@ -95,25 +94,28 @@ def _read(
     fixed: Sequence[Field],
 ) -> None:
     source = open_source(path, options, name)
+    shape = source.shape
     known = _known(source, given, fixed)
-    sample = (columns for columns, _ in islice(source.blocks(), SAMPLE_BLOCKS))
-    types = guess_columns(sample, known, source.shape.texts)
-    connection.send(("shape", source.shape, _fields(source, types)))
+    sample = (values for values, _ in islice(source.blocks(), SAMPLE_BLOCKS))
+    columns = guess_columns(sample, shape, known, options.missing)
+    connection.send(("shape", shape, _fields(source, columns)))
     make: Maker = connection.recv()
     try:
-        _send_batches(connection, source, make)
+        _send_batches(connection, source, columns, make)
     except BadRecord as error:
-        wider = guess_columns((columns for columns, _ in source.blocks()), known, source.shape.texts)
-        if wider == types:
+        wider = guess_columns((values for values, _ in source.blocks()), shape, known, options.missing)
+        if wider == columns:
             # It is none of a type that was said.
             raise InvalidParameter("records", f"{source.place(error.row or 0)}: {error.message}") from None
-        connection.send(("again", source.shape, _fields(source, wider)))
+        columns = wider
+        connection.send(("again", shape, _fields(source, columns)))
         make = connection.recv()
         try:
-            _send_batches(connection, source, make)
+            _send_batches(connection, source, columns, make)
         except BadRecord as still:
             raise InvalidParameter("records", f"{source.place(still.row or 0)}: {still.message}") from None
-    connection.send(("end", source.shape))
+    shape.notes += notes_on(columns, shape.names, options.missing)
+    connection.send(("end", shape))
 
 
 def _known(source: Source, given: Mapping[str, str], fixed: Sequence[Field]) -> list[tuple[FieldType, bool] | None]:
@@ -136,13 +138,14 @@ def _known(source: Source, given: Mapping[str, str], fixed: Sequence[Field]) -> 
     return known
 
 
-def _fields(source: Source, types: Types) -> list[Field]:
+def _fields(source: Source, columns: Sequence[Column]) -> list[Field]:
     return [
-        Field(name, kind, is_array, info={}) for name, (kind, is_array) in zip(source.shape.names, types, strict=True)
+        Field(name, column.kind, column.is_array, info={})
+        for name, column in zip(source.shape.names, columns, strict=True)
     ]
 
 
-def _send_batches(connection: Connection, source: Source, make: Maker) -> None:
+def _send_batches(connection: Connection, source: Source, columns: Sequence[Column], make: Maker) -> None:
     """Convert here while a thread sends what is ready."""
     waiting: queue.Queue[tuple[Any, ...] | None] = queue.Queue(WAITING)
     broken = threading.Event()
@@ -158,7 +161,7 @@ def _send_batches(connection: Connection, source: Source, make: Maker) -> None:
     sender = threading.Thread(target=send, name="batches")
     sender.start()
     try:
-        for batch, size in _batches(source, make):
+        for batch, size in _batches(source, columns, make):
             if broken.is_set():
                 raise BrokenPipeError
             waiting.put(("batch", batch, size))
@@ -167,12 +170,12 @@ def _send_batches(connection: Connection, source: Source, make: Maker) -> None:
         sender.join()
 
 
-def _batches(source: Source, make: Maker) -> Iterator[tuple[Batch, int]]:
+def _batches(source: Source, columns: Sequence[Column], make: Maker) -> Iterator[tuple[Batch, int]]:
     """Raises BadRecord with the row counted from the file's first."""
     done = 0
-    for columns, size in source.blocks():
+    for block, size in source.blocks():
         try:
-            batch = make(columns)
+            batch = make([column.plain(values) for column, values in zip(columns, block, strict=True)])
         except BadRecord as error:
             raise BadRecord("records", error.message, done + (error.row or 0)) from None
         done += batch.length
