@@ -22,7 +22,8 @@ import pytest
 from thalweg import app
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, NotFound, ThalwegError, TooLarge
 from thalweg.domain.store import Store
-from thalweg.domain.tables import Package, Table, TableQuery
+from thalweg.domain.table_values import FieldType
+from thalweg.domain.tables import Field, Package, Table, TableChange, TableQuery
 from thalweg.loading.tables import TableLoadOptions, TableLoadReport, json_rows, load_table_file, reading, sheet, text
 from thalweg.loading.tables.guess import guess_columns
 from thalweg.loading.tables.opening import format_of
@@ -268,6 +269,37 @@ def test_keys_and_indexes(store: Store, resource: str, tmp_path: Path) -> None:
         load(store, resource, write(tmp_path / "a.csv", "a,b\n1,x\n"), key=("c",))
 
 
+def test_a_new_file_leaves_what_was_said_of_the_table(store: Store, resource: str, tmp_path: Path) -> None:
+    """Data dictionary, key, indexes and the types that were said; a file that cannot be that table is refused."""
+    fields = (
+        Field("station", FieldType.TEXT, info={"thalweg": "station", "label": "Gauge"}),
+        Field("t", FieldType.TIMESTAMP, info={"thalweg": "time"}),
+        Field("level", FieldType.NUMERIC, info={"thalweg": "value", "unit": "m"}),
+        Field("code", FieldType.TEXT, info={"type_override": "text"}),
+    )
+    change = TableChange(fields, key=("station", "t"), indexes=(("code",),))
+    store.alter_table(store.table(resource), change).result(30)
+    file = write(tmp_path / "a.csv", "t,station,level,code,more\n2020-01-01,7,1.50,5,x\n2020-01-02,7,NA,6,y\n")
+    load(store, resource, file)
+    table = store.table(resource)
+    assert {field.name: (field.kind.value, dict(field.info)) for field in table.fields} == {
+        "t": ("timestamp", {"thalweg": "time"}), "station": ("text", {"thalweg": "station", "label": "Gauge"}),
+        "level": ("numeric", {"thalweg": "value", "unit": "m"}), "code": ("text", {"type_override": "text"}),
+        "more": ("text", {}),
+    }  # fmt: skip
+    assert (table.key, table.indexes) == (("station", "t"), (("code",),))
+    before = rows(store, resource)
+    assert [(row[3], row[4]) for row in before] == [(Decimal("1.50"), "5"), (None, "6")]
+    for content, message in (
+        ("t,station,level\n2020-01-01,7,1\n2020-01-01,7,2\n", "unique|twice|exist"),
+        ("station,level\n7,1\n", "one field for the time"),
+        ("t,station,level\nnoon,7,1\n", "line 2"),
+    ):
+        with pytest.raises(ThalwegError, match=message):
+            load(store, resource, write(tmp_path / "b.csv", content))
+        assert rows(store, resource) == before
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -337,7 +369,7 @@ def test_a_file_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     assert reading.MAX_MEMORY_BYTES == 4 << 30
-    arguments = (there, file, "", ReadOptions(), {}, (), 200 << 20)
+    arguments = (there, file, "", ReadOptions(), {}, (), False, 200 << 20)
     reader = context.Process(target=reading.read_file, args=arguments, daemon=True)
     reader.start()
     there.close()

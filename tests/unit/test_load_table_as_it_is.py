@@ -106,7 +106,7 @@ def test_what_shows_far_down_counts_for_the_whole_column(tmp_path: Path) -> None
     file.write_text("a;b;c\n" + "1,5;1;0,5\n" * 12_000 + "NA;-;NA\n1.234,5;7;1\n")
     here, there = multiprocessing.Pipe()
     options = ReadOptions(missing=("-",))
-    reader = threading.Thread(target=reading._read, args=(there, file, "", options, {}, ()))
+    reader = threading.Thread(target=reading._read, args=(there, file, "", options, {}, (), False))
     reader.start()
     told = []
     while not told or told[-1][0] != "end":

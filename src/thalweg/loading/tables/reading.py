@@ -10,6 +10,7 @@ The two speak by messages (a tag, then what the tag says):
 from __future__ import annotations
 
 import gc
+import os
 import queue
 import resource
 import threading
@@ -46,18 +47,20 @@ def read_file(
     options: ReadOptions,
     given: Mapping[str, str],
     fixed: Sequence[Field],
+    closed: bool = False,
     memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> None:
     """What the process does.
 
     given  types by name of field, as the caller says
-    fixed  the fields of a table that is appended to: the file's have to be among them
+    fixed  fields of the table that keep their types
+    closed whether the file may have no others
     """
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     fault: tuple[str, str, str] | None = None
     try:
-        _read(connection, path, name, options, given, fixed)
+        _read(connection, path, name, options, given, fixed, closed)
     except (BrokenPipeError, EOFError, KeyboardInterrupt):
         return
     except MemoryError:
@@ -75,6 +78,8 @@ def read_file(
 def read_apart(*arguments: Any) -> None:
     """``read_file`` as the target of a process. Rows are no cycles: looking through all that there is again and again
     for any that are garbage would take a fifth of its time."""
+    # The reader of workbooks says more than who loads one wants to know, when it ends by a lack of memory.
+    os.environ["RUST_BACKTRACE"] = "0"
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
     read_file(*arguments)
@@ -92,10 +97,11 @@ def _read(
     options: ReadOptions,
     given: Mapping[str, str],
     fixed: Sequence[Field],
+    closed: bool,
 ) -> None:
     source = open_source(path, options, name)
     shape = source.shape
-    known = _known(source, given, fixed)
+    known = _known(source, given, fixed, closed)
     sample = (values for values, _ in islice(source.blocks(), SAMPLE_BLOCKS))
     columns = guess_columns(sample, shape, known, options.missing)
     connection.send(("shape", shape, _fields(source, columns)))
@@ -118,7 +124,9 @@ def _read(
     connection.send(("end", shape))
 
 
-def _known(source: Source, given: Mapping[str, str], fixed: Sequence[Field]) -> list[tuple[FieldType, bool] | None]:
+def _known(
+    source: Source, given: Mapping[str, str], fixed: Sequence[Field], closed: bool
+) -> list[tuple[FieldType, bool] | None]:
     """The types that need not be guessed. Raises InvalidParameter."""
     names = source.shape.names
     known = list(source.shape.types)
@@ -129,12 +137,12 @@ def _known(source: Source, given: Mapping[str, str], fixed: Sequence[Field]) -> 
         if found is None:
             raise InvalidParameter("type", f"The type {text[:100]!r} is not known.")
         known[names.index(name)] = found
-    if fixed:
-        there = {field.name: (field.kind, field.is_array) for field in fixed}
-        for place, name in enumerate(names):
-            if name not in there:
-                raise InvalidParameter("fields", f"The table has no field {name[:100]!r}.")
+    there = {field.name: (field.kind, field.is_array) for field in fixed}
+    for place, name in enumerate(names):
+        if name in there:
             known[place] = there[name]
+        elif closed:
+            raise InvalidParameter("fields", f"The table has no field {name[:100]!r}.")
     return known
 
 
