@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ import pytest
 from tests.conformance.ckan_support import Site
 from tests.store.support import STEP, T0, WAIT_S, block, insert, register
 
+from thalweg.domain.tables import Method
+from thalweg.doors.ckan import follow
 from thalweg.services import followers
 
 
@@ -76,8 +79,6 @@ def test_an_answer_waits_for_the_next_record(site: Site, table: str) -> None:
 
     def write() -> None:
         time.sleep(0.3)
-        from thalweg.domain.tables import Method
-
         site.store.write_records(number, Method.INSERT, [{"n": 77}]).result(WAIT_S)
 
     thread = threading.Thread(target=write)
@@ -133,8 +134,6 @@ def test_what_is_closed_while_it_is_waited_for_is_not_told(site: Site, table: st
     def close() -> None:
         time.sleep(0.2)
         site.store.put_package(replace(package, public=False)).result(WAIT_S)
-        from thalweg.domain.tables import Method
-
         site.store.write_records(number, Method.INSERT, [{"n": 78}]).result(WAIT_S)
 
     thread = threading.Thread(target=close)
@@ -143,3 +142,27 @@ def test_what_is_closed_while_it_is_waited_for_is_not_told(site: Site, table: st
     thread.join()
     assert answer.status_code == 404
     assert b"78" not in answer.content
+
+
+def test_all_who_wait_are_told_whatever_the_bound_of_long_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser's ``EventSource`` gives up for good at an answer that is not 200."""
+    made: list[Any] = []
+    as_it_was = follow._events
+    monkeypatch.setattr(follow, "_events", lambda *asked: made.append(asked) or as_it_was(*asked))
+    site = Site(tmp_path, max_heavy_requests=1)
+    try:
+        key = site.table([{"id": "n", "type": "int"}])
+
+        async def wait_together() -> list[httpx.Response]:
+            waiting = [asyncio.create_task(site._client.get(f"/datastore/stream/{key}")) for _ in range(50)]
+            await asyncio.sleep(0.3)
+            site.store.write_records(site.store.table(key), Method.INSERT, [{"n": 7}])
+            return await asyncio.gather(*waiting)
+
+        for answer in site._runner.run(wait_together()):
+            assert events(answer)[1] == (1, {"_id": 1, "n": 7})
+        assert len(made) < 25
+    finally:
+        site.close()

@@ -204,7 +204,7 @@ def test_an_unreachable_address_holds_up_nobody_else(site: Site, receiver: Recei
     write(site, table, 1)
     write(site, other, 7)
     real = work._post
-    work._post = lambda hook, body: "it cannot be reached" if hook.id == first.id else real(hook, body)  # type: ignore[method-assign]
+    work._post = lambda hook, body, turn: "unreachable" if hook.id == first.id else real(hook, body, turn)  # type: ignore[method-assign]
     work.round()
     assert len(receiver.got) == 1
     assert [hook.failures for hook in site.store.hooks()] == [1, 0]

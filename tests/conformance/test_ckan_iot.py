@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import struct
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,14 +24,25 @@ from thalweg.cli import demo as demo_command
 from thalweg.services.load import Load
 
 pytestmark = pytest.mark.client
-PAGE = Path(__file__).parents[2] / "docs/how-to/replace-an-iot-hub.md"
+PAGES = Path(__file__).parents[2] / "docs/how-to"
 AIRPORT = "urn:ogc:def:procedure:x-thalweg:1.0:JFK"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Address of a store, and an administrator's token."""
+    return store_with_administrator(tmp_path_factory.mktemp("iot"))
+
+
+@pytest.fixture(scope="module")
+def store(prepared: tuple[str, str]) -> str:
+    return prepared[0]
+
+
+@pytest.fixture(scope="module")
+def server(prepared: tuple[str, str]) -> Iterator[tuple[str, str]]:
     """Address of a server with the demo's weather, two workers, and an administrator's token."""
-    store, token = store_with_administrator(tmp_path_factory.mktemp("iot"))
+    store, token = prepared
     opened = app.open_store(store)
     demo_command._load_into(Load(opened))
     opened.close()
@@ -105,13 +120,13 @@ def test_ckanapi_pages_filters_and_is_refused(server: tuple[str, str]) -> None:
 def test_owslib_reads_a_table_as_a_procedure(server: tuple[str, str]) -> None:
     address, token = server
     with RemoteCKAN(address, apikey=token) as ckan:
-        ckan.action.package_create(name="rivers")
+        ckan.action.package_create(name="lakes")
         fields = [
             {"id": "t", "type": "timestamp", "info": {"thalweg": "time"}},
             {"id": "level", "type": "numeric", "info": {"thalweg": "value", "unit": "m"}},
         ]
         made = ckan.action.datastore_create(
-            resource={"package_id": "rivers"}, fields=fields, aliases="rhine",
+            resource={"package_id": "lakes"}, fields=fields, aliases="rhine",
             records=[{"t": f"2020-01-01T00:{minute:02}:00", "level": minute / 4} for minute in range(60)],
         )  # fmt: skip
     service = SensorObservationService(f"{address}/sos", version="2.0.0")
@@ -134,22 +149,68 @@ def test_owslib_reads_a_table_as_a_procedure(server: tuple[str, str]) -> None:
     assert len(SensorObservationService(f"{address}/sos", version="2.0.0").offerings) == len(service.offerings) - 1
 
 
-def test_the_page_about_iot_hubs_does_what_it_says(
-    server: tuple[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+def blocks(page: str, address: str, token: str) -> list[tuple[str, str]]:
+    """The examples of a page: ``sh`` or ``python``, and what it says."""
+    text = (PAGES / page).read_text().replace("http://127.0.0.1:8080", address).replace("TOKEN", token)
+    return re.findall(r"```(sh|python)\n(.*?)```", text, re.DOTALL)
+
+
+def answers_of(block: str, folder: Path, store: str) -> list[str]:
+    """What the commands of a block write, one after the other."""
+    environment = {**os.environ, "THALWEG_STORE": store, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    commands = re.split(r"\n(?=curl |thalweg )", block.strip())
+    return [
+        subprocess.run(
+            ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True, cwd=folder, env=environment
+        ).stdout
+        for command in commands
+    ]
+
+
+def test_the_page_about_tables_does_what_it_says(
+    server: tuple[str, str], store: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    address, token = server
+    answers: list[str] = []
+    resource_id = ""
+    for language, code in blocks("keep-tables.md", *server):
+        if language == "python":
+            exec(code, {})  # noqa: S102 (our own page)
+            continue
+        code = code.replace("resource_id=ID", f"resource_id={resource_id}")
+        if "xloader_status" in code:
+            deadline = time.monotonic() + 60
+            while '"complete"' not in (answers_of(code, tmp_path, store)[0]) and time.monotonic() < deadline:
+                time.sleep(0.2)
+        answers += answers_of(code, tmp_path, store)
+        if "resource_create" in code:
+            resource_id = json.loads(answers[-1])["result"]["id"]
+    assert capsys.readouterr().out == "2\n"
+    dumped, *_ = (text for text in answers if not text.startswith("{"))
+    assert dumped == "_id,station,t,level\n1,Ponte Tresa,2020-01-01T00:00:00.000,1.50\n"
+    told = [json.loads(text) for text in answers if text.startswith("{")]
+    assert [item for item in told if not item["success"]] == []
+    latest, january, days, _, status, uploaded = (item["result"] for item in told[3:])
+    assert [record["level"] for record in latest["records"]] == [1.5]
+    assert january["total"] == 1
+    assert [(record["day"], record["max"]) for record in days["records"]] == [("2020-01-01T00:00:00", 1.5)]
+    assert "decimal commas" in json.dumps(status["task_info"]["logs"])
+    assert [list(record.values())[1:] for record in uploaded["records"]] == [
+        ["Ponte Tresa", "2020-01-01T00:00:00.000", 1.5], ["Lugano", "2020-01-01T00:00:00.000", None],
+    ]  # fmt: skip
+    assert "2 records" in answers[-1]
+    assert "level numeric" in answers[-1]
+
+
+def test_the_page_about_iot_hubs_does_what_it_says(
+    server: tuple[str, str], store: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     answers: list[str] = []
     names: dict[str, Any] = {}
-    for language, code in re.findall(r"```(sh|python)\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        code = code.replace("http://127.0.0.1:8080", address).replace("TOKEN", token)
+    for language, code in blocks("replace-an-iot-hub.md", *server):
         if language == "python":
             exec(code, names)  # noqa: S102 (our own page)
-            continue
-        for command in re.split(r"\n(?=curl )", code.strip()):
-            done = subprocess.run(
-                ["bash", "-c", command], capture_output=True, text=True, timeout=30, check=True, cwd=tmp_path
-            )  # fmt: skip
-            answers.append(done.stdout)
+        else:
+            answers += answers_of(code, tmp_path, store)
     latest, of_north, hour = (httpx.Response(200, text=text).json()["result"] for text in answers[4:7])
     assert [record["temperature"] for record in latest["records"]] == [18.5]
     assert [record["t"] for record in of_north["records"]] == ["2024-05-01T10:01:00.000"]

@@ -100,6 +100,7 @@ DOOR = DoorFuzz(
         "doors/ckan/dump.py: JSON": "cells that this store has written",
         "domain/table_values.py: JSON": "arrays of a record: orjson refuses more than 1,024 levels",
         "loading/tables/json_rows.py: JSON": "bounded by the size of document or line; RecursionError and long numbers caught",
+        "loading/tables/opening.py: archive": "its list of names alone, in the process that reads, whose memory is bounded",
         "loading/tables/sheet.py: archive": "sizes of a workbook's parts, added up before it is read",
         "services/table_jobs.py: JSON": "lines of the command that this server has started",
         "store/sqlite/package_part.py: JSON": "documents that this store has written",

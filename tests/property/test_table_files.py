@@ -55,12 +55,14 @@ REAL = (
 def read(path: Path) -> None:
     """As the reading process does, in this one."""
     source = open_source(path, ReadOptions())
-    types = guess_columns((columns for columns, _ in source.blocks()), source.shape.types, source.shape.texts)
-    fields = [Field(name, *kind) for name, kind in zip(source.shape.names, types, strict=True)]
+    columns = guess_columns((block for block, _ in source.blocks()), source.shape, source.shape.types)
+    fields = [
+        Field(name, column.kind, column.is_array) for name, column in zip(source.shape.names, columns, strict=True)
+    ]
     rows = 0
-    for columns, _ in source.blocks():
+    for block, _ in source.blocks():
         try:
-            rows += make_batch(fields, columns).length
+            rows += make_batch(fields, [c.plain(values) for c, values in zip(columns, block, strict=True)]).length
         except BadRecord as error:
             assert source.place(error.row or 0)
             return

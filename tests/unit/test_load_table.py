@@ -6,6 +6,7 @@ import datetime
 import gzip
 import json
 import multiprocessing
+import os
 import re
 import zipfile
 from collections.abc import Iterator
@@ -21,11 +22,12 @@ import pytest
 from thalweg import app
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, NotFound, ThalwegError, TooLarge
 from thalweg.domain.store import Store
-from thalweg.domain.tables import Package, Table, TableQuery
+from thalweg.domain.table_values import FieldType
+from thalweg.domain.tables import Field, Package, Table, TableChange, TableQuery
 from thalweg.loading.tables import TableLoadOptions, TableLoadReport, json_rows, load_table_file, reading, sheet, text
 from thalweg.loading.tables.guess import guess_columns
 from thalweg.loading.tables.opening import format_of
-from thalweg.loading.tables.source import ReadOptions, field_names
+from thalweg.loading.tables.source import ReadOptions, Shape, field_names
 from thalweg.settings import load_settings
 
 
@@ -267,6 +269,37 @@ def test_keys_and_indexes(store: Store, resource: str, tmp_path: Path) -> None:
         load(store, resource, write(tmp_path / "a.csv", "a,b\n1,x\n"), key=("c",))
 
 
+def test_a_new_file_leaves_what_was_said_of_the_table(store: Store, resource: str, tmp_path: Path) -> None:
+    """Data dictionary, key, indexes and the types that were said; a file that cannot be that table is refused."""
+    fields = (
+        Field("station", FieldType.TEXT, info={"thalweg": "station", "label": "Gauge"}),
+        Field("t", FieldType.TIMESTAMP, info={"thalweg": "time"}),
+        Field("level", FieldType.NUMERIC, info={"thalweg": "value", "unit": "m"}),
+        Field("code", FieldType.TEXT, info={"type_override": "text"}),
+    )
+    change = TableChange(fields, key=("station", "t"), indexes=(("code",),))
+    store.alter_table(store.table(resource), change).result(30)
+    file = write(tmp_path / "a.csv", "t,station,level,code,more\n2020-01-01,7,1.50,5,x\n2020-01-02,7,NA,6,y\n")
+    load(store, resource, file)
+    table = store.table(resource)
+    assert {field.name: (field.kind.value, dict(field.info)) for field in table.fields} == {
+        "t": ("timestamp", {"thalweg": "time"}), "station": ("text", {"thalweg": "station", "label": "Gauge"}),
+        "level": ("numeric", {"thalweg": "value", "unit": "m"}), "code": ("text", {"type_override": "text"}),
+        "more": ("text", {}),
+    }  # fmt: skip
+    assert (table.key, table.indexes) == (("station", "t"), (("code",),))
+    before = rows(store, resource)
+    assert [(row[3], row[4]) for row in before] == [(Decimal("1.50"), "5"), (None, "6")]
+    for content, message in (
+        ("t,station,level\n2020-01-01,7,1\n2020-01-01,7,2\n", "unique|twice|exist"),
+        ("station,level\n7,1\n", "one field for the time"),
+        ("t,station,level\nnoon,7,1\n", "line 2"),
+    ):
+        with pytest.raises(ThalwegError, match=message):
+            load(store, resource, write(tmp_path / "b.csv", content))
+        assert rows(store, resource) == before
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -310,6 +343,7 @@ def test_bounds_of_files(store: Store, resource: str, tmp_path: Path, monkeypatc
         load(store, resource, write(tmp_path / "a.csv", f"{wide}\n"))
     bomb = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", b"")
         archive.writestr("xl/workbook.xml", b"\0" * (sheet.MAX_SHEET_BYTES + 1))
     with pytest.raises(TooLarge, match="unpacks"):
         load(store, resource, bomb)
@@ -325,14 +359,17 @@ def test_bounds_of_files(store: Store, resource: str, tmp_path: Path, monkeypatc
     monkeypatch.setattr(text, "MAX_UNPACKED_BYTES", 100)
     with pytest.raises(TooLarge, match="unpacks"):
         text.TextSource(write(tmp_path / "a.gz", gzip.compress(b"a\n" * 100)), ReadOptions(), "csv")
+    with pytest.raises(TooLarge, match="200 times"):
+        load(store, resource, write(tmp_path / "b.csv", gzip.compress(b"1,2\n" * (text.RATIO_FREE_BYTES // 3))))
 
 
 def test_a_file_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.csv.gz", gzip.compress(b"a\n" + (b"x" * 60_000 + b"\n") * 9_000, 1))
+    lines = (os.urandom(400).hex().encode() + b"x" * 59_200 for _ in range(9_000))
+    file = write(tmp_path / "a.csv.gz", gzip.compress(b"a\n" + b"\n".join(lines), 1))
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     assert reading.MAX_MEMORY_BYTES == 4 << 30
-    arguments = (there, file, "", ReadOptions(), {}, (), 200 << 20)
+    arguments = (there, file, "", ReadOptions(), {}, (), False, 200 << 20)
     reader = context.Process(target=reading.read_file, args=arguments, daemon=True)
     reader.start()
     there.close()
@@ -366,7 +403,8 @@ def test_types_of_texts() -> None:
         ["2020-01-01", "2020-01-01 10:00"], ["2020-01-01T00:00Z", "2020-01-01T00:00+02:00"], ["2020-13-01", ""],
         ["", ""], ["1.12345678901234567", "1"], ["5000000000", "1.5"], ["31/12/2020", ""], ["1_000", "2"], ["٣", "1"],
     ]  # fmt: skip
-    kinds = [kind.value for kind, _ in guess_columns([columns], [None] * len(columns), True)]
+    shape = Shape("csv", [], [], texts=True, delimiter=",")
+    kinds = [column.kind.value for column in guess_columns([columns], shape, [None] * len(columns))]
     assert kinds == [
         "int8", "numeric", "float8", "float8", "text", "text", "timestamp", "timestamptz", "text", "text", "numeric",
         "numeric", "text", "text", "text",

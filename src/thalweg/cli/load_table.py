@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.option("--delimiter", default="", metavar="CHAR", help="One of , ; | tab.  [default: found out]")
 @click.option("--header/--no-header", default=None, help="Whether the first row is names.  [default: found out]")
 @click.option("--sheet", default="", metavar="NAME", help="Sheet of a workbook.  [default: the first]")
+@click.option("--missing", multiple=True, metavar="TEXT", help='Text that means "no value"; repeatable.')
 @click.option("--json", "as_json", is_flag=True, help="Tell what was done as JSON, progress as lines of it before.")
 def table(settings: Settings, file: Path, **given: Any) -> None:
     """Load a file of records into a table: CSV, TSV, JSON, GeoJSON, XLSX, Parquet.
@@ -49,7 +50,7 @@ def table(settings: Settings, file: Path, **given: Any) -> None:
     options = TableLoadOptions(
         ReadOptions(
             given["format"], given["encoding"], {"tab": "\t", "\\t": "\t"}.get(given["delimiter"], given["delimiter"]),
-            given["header"], given["sheet"],
+            given["header"], given["sheet"], given["missing"],
         ),
         _types(given["types"]),
         given["key"],

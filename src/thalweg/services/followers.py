@@ -1,7 +1,7 @@
 """Who waits for something newer: futures that are done when it is there, without a thread or transaction for each.
 
 One thread a process asks, some times a second, for the newest number of each thing that is waited for; when nobody
-waits, it ends.
+waits, it ends. What many wait for is there for all of them at once, and made once.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from thalweg.domain.errors import NotFound, StoreUnavailable
 
@@ -21,7 +21,11 @@ MAX_FOLLOWERS: Final = 1_000
 LOOK_S: Final = 0.1
 """How often it is looked."""
 
+MAKERS: Final = 2
+"""Threads of a worker in which answers to followers are made."""
+
 _logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +110,64 @@ class Followers:
             except InvalidStateError:
                 # Cancelled meanwhile: the client has gone.
                 pass
+
+
+class Together(Generic[T]):
+    """Answers that several clients ask for at the same moment, each made once in one of a few threads, after all who
+    get it have asked. For all threads.
+
+    name  of the threads
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._asked: dict[Hashable, list[Future[T]]] = {}
+        self._executor: ThreadPoolExecutor | None = None
+
+    def made(self, key: Hashable, make: Callable[[], T]) -> Future[T]:
+        """What ``make`` gives or raises; those of one key get the same."""
+        future: Future[T] = Future()
+        with self._lock:
+            asked = self._asked.setdefault(key, [])
+            asked.append(future)
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(MAKERS, thread_name_prefix=self._name)
+            if len(asked) == 1:
+                self._executor.submit(self._make, key, make)
+        return future
+
+    def made_after(self, first: Future[None], key: Hashable, make: Callable[[], T]) -> Future[T]:
+        """The same, once another future is done; its exception, if it has one."""
+        future: Future[T] = Future()
+
+        def ask(done: Future[None]) -> None:
+            error = done.exception()
+            if error is not None:
+                future.set_exception(error)
+            else:
+                self.made(key, make).add_done_callback(give)
+
+        def give(done: Future[T]) -> None:
+            _settle(future, done.exception(), done)
+
+        first.add_done_callback(ask)
+        return future
+
+    def _make(self, key: Hashable, make: Callable[[], T]) -> None:
+        with self._lock:
+            asked = self._asked.pop(key)
+        made: Future[T] = Future()
+        try:
+            made.set_result(make())
+        except Exception as error:
+            made.set_exception(error)
+        for future in asked:
+            _settle(future, made.exception(), made)
+
+
+def _settle(future: Future[Any], error: BaseException | None, done: Future[Any]) -> None:
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(done.result())

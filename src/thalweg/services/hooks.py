@@ -13,12 +13,15 @@ import hashlib
 import hmac
 import http.client
 import logging
+import math
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -37,11 +40,17 @@ MAX_RECORDS: Final = 500
 """Records of one delivery."""
 MAX_BYTES: Final = 4 << 20
 """Their text together, but for the first one."""
-AT_ONCE: Final = 4
-"""Deliveries at once: a receiver that does not answer keeps one of them for TIMEOUT_S."""
+AT_ONCE: Final = 8
+"""Hooks that are delivered to at once, of those with quick receivers, and as many of all others: a receiver that hangs
+keeps its place for TIMEOUT_S, and holds up none but its like."""
+QUICK_S: Final = 1.0
+"""A receiver that took longer the last time, or failed, is none of the quick ones."""
+TURN_S: Final = 2.0
+"""After so long a hook with more to be told makes way for others."""
 MAX_URL: Final = 2_000
 MAX_SECRET: Final = 200
 TIMEOUT_S: Final = 10.0
+"""For a whole delivery; one that drips its answer is cut off."""
 POLL_S: Final = 0.25
 IDLE_POLL_S: Final = 2.0
 """How often it is looked for new records, and where there are no hooks for hooks."""
@@ -129,6 +138,17 @@ def _split(url: str) -> SplitResult | None:
     return parts
 
 
+@dataclass(slots=True)
+class _Turn:
+    """One hook whose deliveries are under way."""
+
+    hook: WebHook
+    done: Future[bool] | None = None
+    connection: http.client.HTTPConnection | None = None
+    until_s: float = math.inf
+    """When the connection is cut off."""
+
+
 class HookWork:
     """The deliveries of one process, in threads of their own."""
 
@@ -139,6 +159,12 @@ class HookWork:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._held = False
+        self._quick = ThreadPoolExecutor(AT_ONCE, "web-hook")
+        self._others = ThreadPoolExecutor(AT_ONCE, "slow-web-hook")
+        self._slow: set[int] = set()
+        """Hooks whose receivers are not quick."""
+        self._turns: dict[int, _Turn] = {}
+        """By hook; written by the thread that begins them alone."""
 
     def start(self) -> None:
         """Deliver until ``close``; nothing where no address may be told."""
@@ -150,7 +176,11 @@ class HookWork:
         """End after the deliveries that are under way."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(TIMEOUT_S + 2)
+            self._thread.join()
+        while self._turns:
+            self._end_turns(POLL_S)
+        self._quick.shutdown()
+        self._others.shutdown()
         if self._held:
             self._store.leave_hook_work()
 
@@ -159,59 +189,104 @@ class HookWork:
         while not self._stop.wait(wait_s):
             wait_s = IDLE_POLL_S
             try:
+                self._end_turns(0)
                 if self._store.hooks():
+                    wait_s = POLL_S
                     self._held = self._store.hold_hook_work()
                     if self._held:
-                        wait_s = 0.0 if self.round() else POLL_S
+                        self._begin_turns()
             except StoreUnavailable as error:
                 _log.warning("web hooks were put off: %s", error.message)
             except Exception:
                 _log.exception("web hooks failed; they are tried again")
 
     def round(self) -> bool:
-        """Deliver what waits, one delivery for each hook; whether more waits that may be delivered now."""
-        now_us = time.time_ns() // 1000
-        due = [hook for hook in self._store.hooks() if hook.next_us <= now_us]
-        if not due:
-            return False
-        with ThreadPoolExecutor(AT_ONCE, "web-hook") as threads:
-            tasks = [threads.submit(self._deliver, hook) for hook in due]
-            wait(tasks)
-        return any(task.result() for task in tasks)
+        """Deliver what waits, and wait for it; whether more waits that may be delivered now."""
+        self._begin_turns()
+        more = False
+        while self._turns:
+            more |= self._end_turns(POLL_S)
+        return more
 
-    def _deliver(self, hook: WebHook) -> bool:
-        """One delivery; whether the hook may have more to be told now."""
-        if self._stop.is_set():
-            return False
+    def _begin_turns(self) -> None:
+        """A turn for each hook that is due and has none."""
+        now_us = time.time_ns() // 1000
+        known = self._store.hooks()
+        self._slow &= {hook.id for hook in known}
+        for hook in known:
+            if hook.next_us <= now_us and hook.id not in self._turns:
+                turn = self._turns[hook.id] = _Turn(hook)
+                pool = self._others if hook.id in self._slow or hook.failures else self._quick
+                turn.done = pool.submit(self._deliveries, turn)
+
+    def _end_turns(self, wait_s: float) -> bool:
+        """Let go of turns that are over, and cut off receivers whose time is; whether one of them has more to tell."""
+        if wait_s and self._turns:
+            wait([turn.done for turn in self._turns.values() if turn.done is not None], wait_s, FIRST_COMPLETED)
+        more = False
+        for key, turn in [*self._turns.items()]:
+            if turn.done is not None and turn.done.done():
+                del self._turns[key]
+                error = turn.done.exception()
+                if isinstance(error, StoreUnavailable):
+                    _log.warning("web hook %s was put off: %s", turn.hook.uuid, error.message)
+                elif error is not None:
+                    _log.error("web hook %s failed; it is tried again", turn.hook.uuid, exc_info=error)
+                more |= error is None and turn.done.result()
+            elif time.monotonic() > turn.until_s and turn.connection is not None:
+                with suppress(OSError, AttributeError):
+                    turn.connection.sock.shutdown(socket.SHUT_RDWR)
+        return more
+
+    def _deliveries(self, turn: _Turn) -> bool:
+        """Deliveries of one hook, until it knows all, one fails, or it had its turn; whether there is more to tell."""
+        until_s = time.monotonic() + TURN_S
+        hook: WebHook | None = turn.hook
+        while hook is not None and not self._stop.is_set():
+            if time.monotonic() > until_s:
+                return True
+            hook = self._deliver(hook, turn)
+        return False
+
+    def _deliver(self, hook: WebHook, turn: _Turn) -> WebHook | None:
+        """One delivery; the hook after it, if it may have more to be told now."""
         try:
             table = self._tables.unguarded(hook.resource)
         except NotFound:
             self._store.delete_hook(hook.id, by="web hooks").result()
-            return False
+            return None
         if self._tables.newest(table) <= hook.position:
-            return False
+            return None
         body, last, whole = _body(hook, table, self._tables)
         if last is None:
-            return False
-        problem = self._post(hook, body)
+            return None
+        begun_s = time.monotonic()
+        turn.until_s = begun_s + TIMEOUT_S
+        problem = self._post(hook, body, turn)
+        turn.until_s, turn.connection = math.inf, None
+        if problem or time.monotonic() - begun_s > QUICK_S:
+            self._slow.add(hook.id)
+        else:
+            self._slow.discard(hook.id)
         if not problem:
-            self._store.note_delivery(replace(hook, position=last, failures=0, next_us=0, problem="")).result()
-            return not whole
+            told = replace(hook, position=last, failures=0, next_us=0, problem="")
+            self._store.note_delivery(told).result()
+            return None if whole else told
         wait_s = min(FIRST_WAIT_S * 2 ** min(hook.failures, 30), LONGEST_WAIT_S)
         _log.warning("web hook %s: %s; tried again in %g s", hook.uuid, problem, wait_s)
         next_us = time.time_ns() // 1000 + round(wait_s * 1_000_000)
         self._store.note_delivery(
             replace(hook, failures=hook.failures + 1, next_us=next_us, problem=problem[:_PROBLEM_LENGTH])
         ).result()
-        return False
+        return None
 
-    def _post(self, hook: WebHook, body: bytes) -> str:
+    def _post(self, hook: WebHook, body: bytes, turn: _Turn) -> str:
         """Send a delivery; empty, or what was wrong. Redirects are not followed."""
         parts = _split(hook.url)
         if parts is None or parts.hostname is None or not allowed(hook.url, self._targets):
             return "the operator does not allow this address any more (setting webhook_targets)"
         made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = made(parts.hostname, parts.port, timeout=TIMEOUT_S)
+        connection = turn.connection = made(parts.hostname, parts.port, timeout=TIMEOUT_S)
         signature = hmac.new(hook.secret.encode(), body, hashlib.sha256).hexdigest()
         headers = {
             "Content-Type": "application/json",

@@ -1,14 +1,15 @@
 """``/datastore/stream/{id}``: new records of a table or procedure as server-sent events.
 
 An answer waits until there are records with a greater ``_id`` than the client had last, gives them, and ends; the
-client's ``EventSource`` comes again at once with ``Last-Event-ID``, as the standard has it.
+client's ``EventSource`` comes again soon with ``Last-Event-ID``, as the standard has it. It would give up for good at
+any answer but 200, so that as many as follow are answered together: what they all ask for is made once.
 
 source  HTML Living Standard, section 9.2 (server-sent events)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import unquote
@@ -22,7 +23,7 @@ from thalweg.doors.ckan.rows import RowWriter
 from thalweg.doors.ckan.search import query_of
 from thalweg.doors.ckan.transport import default, pairs
 from thalweg.doors.http import Deferred, Request, Response
-from thalweg.services.followers import Followers
+from thalweg.services.followers import Followers, Together
 from thalweg.services.services import Services
 
 PATH: Final = "datastore/stream/"
@@ -33,14 +34,17 @@ MAX_BYTES: Final = 4 << 20
 """Their text together, but for the first one."""
 WAIT_S: Final = 15.0
 """Longest wait; then the answer ends without a record, so that connections that nobody reads any more end, too."""
-RETRY_MS: Final = 50
+RETRY_MS: Final = 500
+"""Until a client comes again: records of that time come together, and a hundred browsers behind one address stay within
+what one client may ask."""
 _KNOWN: Final = frozenset("after filters fields".split())
 _HEADERS: Final = (("Cache-Control", "no-store"), ("Vary", "Cookie"))
 
 _followers: Final = Followers("ckan-follow", "resources")
+_events_made: Final = Together[bytes]("ckan-events")
 
 
-def follow(request: Request, services: Services) -> Response | Deferred:
+def follow(request: Request, services: Services) -> Deferred:
     """Records after ``Last-Event-ID`` or ``after``; without either, those that come from now on."""
     if request.method != "GET":
         raise NoSuchPage("There is nothing to be posted here.")
@@ -55,19 +59,21 @@ def follow(request: Request, services: Services) -> Response | Deferred:
     newest = tables.newest(table)
     after = _after(request, read, newest)
 
-    def finish(table: Table) -> Response:
-        # In a thread, as all streamed answers are made: filters may look through many records.
-        return Response(_events(table, query, after, services), EVENT_STREAM, 200, [*_HEADERS])
+    ask = (id(tables), table.uuid, after, request.query)
 
-    def finish_later(_: object) -> Response:
-        # It may have been closed to this caller, or altered, while the answer waited.
-        return finish(tables.active_table(key, request.principal))
+    def make() -> bytes:
+        return _events(tables.unguarded(table.uuid), query, after, services)
+
+    def finish(body: bytes) -> Response:
+        # It may have been closed to this caller meanwhile.
+        tables.active_table(key, request.principal)
+        return Response(body, EVENT_STREAM, 200, [*_HEADERS])
 
     if newest > after:
-        return finish(table)
+        return Deferred(_events_made.made(ask, make), finish)
     wait_s = min(WAIT_S, services.settings.request_timeout_s / 2)
     look = _followers.wait((id(tables), table.id), lambda: tables.newest(table), after, wait_s)
-    return Deferred(look, finish_later)
+    return Deferred(_events_made.made_after(look, ask, make), finish)
 
 
 def _after(request: Request, read: Parameters, newest: int) -> int:
@@ -80,7 +86,7 @@ def _after(request: Request, read: Parameters, newest: int) -> int:
     return int(text)
 
 
-def _events(table: Table, query: TableQuery, after: int, services: Services) -> Iterator[bytes]:
+def _events(table: Table, query: TableQuery, after: int, services: Services) -> bytes:
     """Events of the type ``record``: the ``_id`` as id, the record as data. The last id is that of the newest record
     looked at, whether it passes the filters or not."""
     newest = services.tables.newest(table)
@@ -104,7 +110,7 @@ def _events(table: Table, query: TableQuery, after: int, services: Services) -> 
         lines.append(b"id: %d\nevent: record\ndata: %b\n\n" % (row[place], data))
     if whole and len(rows) < MAX_EVENTS and newest > after:
         lines.append(b"id: %d\nevent: metadata\ndata: %b\n\n" % (newest, table.uuid.encode()))
-    yield b"".join(lines)
+    return b"".join(lines)
 
 
 def _objects(table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Live following: server-sent events of members, in the order of acknowledgement.
 
 An answer waits until there are members after the one that the client had last, gives them, and ends; the client's
-``EventSource`` comes again at once with ``Last-Event-ID``, as the standard has it. No thread and no transaction is held
+``EventSource`` comes again soon with ``Last-Event-ID``, as the standard has it. No thread and no transaction is held
 while it waits: one thread a process asks the store for the newest sequence of each stream that is followed.
 
 source  HTML Living Standard, section 9.2 (server-sent events)
@@ -26,7 +26,9 @@ MAX_BYTES: Final = 4 << 20
 """Their text together, but for the first one."""
 WAIT_S: Final = 15.0
 """Longest wait; then the answer ends without a member, so that connections that nobody reads any more end, too."""
-RETRY_MS: Final = 50
+RETRY_MS: Final = 500
+"""Until a client comes again: members of that time come together, and a hundred clients behind one address stay within
+what one may ask."""
 
 followers: Final = Followers("ldes-follow", "streams")
 

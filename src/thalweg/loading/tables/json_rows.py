@@ -1,4 +1,5 @@
-"""JSON: a list of objects, a CKAN dump (``fields`` and ``records``), lines of objects, or GeoJSON.
+"""JSON: a list of objects, a CKAN dump (``fields`` and ``records``), lines of objects, whatever they are called, or
+GeoJSON.
 
 Numbers keep their digits: a fraction is read as a decimal. A document is read as a whole, up to a bound; lines and
 the features of a collection one by one.
@@ -7,7 +8,9 @@ the features of a collection one by one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -24,6 +27,8 @@ MAX_DOCUMENT_BYTES: Final = 256 << 20
 MAX_LINE_BYTES: Final = 64 << 20
 MAX_DIGITS: Final = 2_000
 _GEOMETRY: Final = "geometry"
+HEAD_BYTES: Final = 4_096
+_CRS: Final = re.compile(rb'"crs"\s*:\s*\{[^{}]*\{\s*"name"\s*:\s*"([^"]{1,200})"')
 
 
 def _integer(text: str) -> int:
@@ -51,8 +56,10 @@ class JsonSource:
 
     def __init__(self, path: Path, options: ReadOptions, format: str) -> None:
         self._path = path
-        self._lines = format == "ndjson" or path.name.lower().endswith((".ndjson", ".jsonl"))
         self._features = format == "geojson"
+        self._lines = not self._features and (
+            format == "ndjson" or path.name.lower().endswith((".ndjson", ".jsonl")) or self._has_lines()
+        )
         self._document: Sequence[Any] | None = None
         self.shape = Shape("geojson" if self._features else "json", [], [])
         self._keys: list[str] = []
@@ -69,6 +76,8 @@ class JsonSource:
             self._places: list[int] = kept
             self._keys = [] if self._is_lists() else [names[place] for place in kept]
             return
+        if self._features:
+            self._note_crs()
         keys: dict[str, None] = {}
         for number, row in enumerate(self._rows(), 1):
             if not isinstance(row, Mapping):
@@ -84,6 +93,16 @@ class JsonSource:
         self.shape.types = [
             (FieldType.JSON, False) if self._features and key == _GEOMETRY else None for key in self._keys
         ]
+
+    def _has_lines(self) -> bool:
+        """Whether the first line is an object, and another one follows."""
+        with self._path.open("rb") as stream:
+            line = stream.readline(MAX_LINE_BYTES + 1)
+            if not line.lstrip(b"\xef\xbb\xbf").startswith(b"{") or stream.readline(2)[:1] != b"{":
+                return False
+        with suppress(InvalidRequest):
+            return isinstance(parse(line, ""), Mapping)
+        return False
 
     def _is_lists(self) -> bool:
         return bool(self._document) and self._document is not None and isinstance(self._document[0], list)
@@ -126,12 +145,22 @@ class JsonSource:
                         number += 1
                         yield self._of_feature(parse(text, f"of feature {number:,}"), number)
 
+    def _note_crs(self) -> None:
+        """GeoJSON has one; what older files say of another is in their head."""
+        with self._path.open("rb") as stream:
+            found = _CRS.search(stream.read(HEAD_BYTES))
+        name = found[1].decode("utf-8", "replace") if found else ""
+        if name and not name.endswith((":CRS84", ":4326")):
+            self.shape.notes.append(f"the coordinates are kept as they are, in the CRS that the file names: {name}")
+
     @staticmethod
     def _of_feature(feature: Any, number: int) -> dict[str, Any]:
         if not isinstance(feature, dict) or feature.get("type") != "Feature":
             raise InvalidRequest(f"What is in the place of feature {number:,} is none.")
         properties = feature.get("properties")
         row = dict(properties) if isinstance(properties, dict) else {}
+        if _GEOMETRY in row:
+            row[f"properties.{_GEOMETRY}"] = row.pop(_GEOMETRY)
         if "id" in feature and "id" not in row:
             row = {"id": feature["id"], **row}
         row[_GEOMETRY] = feature.get(_GEOMETRY)

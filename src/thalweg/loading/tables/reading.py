@@ -10,6 +10,7 @@ The two speak by messages (a tag, then what the tag says):
 from __future__ import annotations
 
 import gc
+import os
 import queue
 import resource
 import threading
@@ -23,7 +24,7 @@ from typing import Any, Final
 from thalweg.domain.errors import InvalidParameter, ThalwegError
 from thalweg.domain.table_values import FieldType, type_named
 from thalweg.domain.tables import BadRecord, Batch, Field
-from thalweg.loading.tables.guess import guess_columns
+from thalweg.loading.tables.guess import Column, guess_columns, notes_on
 from thalweg.loading.tables.opening import open_source
 from thalweg.loading.tables.source import ReadOptions, Source
 
@@ -37,7 +38,6 @@ COLLECT_AFTER: Final = 200_000
 """Objects made and not let go of before the process looks for garbage: more than the rows of what is converted."""
 
 Maker = Callable[[Sequence[Sequence[Any]]], Batch]
-Types = list[tuple[FieldType, bool]]
 
 
 def read_file(
@@ -47,18 +47,20 @@ def read_file(
     options: ReadOptions,
     given: Mapping[str, str],
     fixed: Sequence[Field],
+    closed: bool = False,
     memory_bytes: int = MAX_MEMORY_BYTES,
 ) -> None:
     """What the process does.
 
     given  types by name of field, as the caller says
-    fixed  the fields of a table that is appended to: the file's have to be among them
+    fixed  fields of the table that keep their types
+    closed whether the file may have no others
     """
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     fault: tuple[str, str, str] | None = None
     try:
-        _read(connection, path, name, options, given, fixed)
+        _read(connection, path, name, options, given, fixed, closed)
     except (BrokenPipeError, EOFError, KeyboardInterrupt):
         return
     except MemoryError:
@@ -67,7 +69,7 @@ def read_file(
         fault = (type(error).__name__, error.parameter or "", error.message)
     except Exception as error:
         # A library that meets a file it was not made for.
-        fault = ("InvalidRequest", "", f"The file cannot be read: {type(error).__name__}.")
+        fault = ("InvalidRequest", "", f"The file cannot be read: {type(error).__name__}: {str(error)[:200]}.")
     if fault is not None:
         # Only here, where what was read is let go of: telling of it takes some memory, too.
         _send(connection, ("fault", *fault))
@@ -76,6 +78,8 @@ def read_file(
 def read_apart(*arguments: Any) -> None:
     """``read_file`` as the target of a process. Rows are no cycles: looking through all that there is again and again
     for any that are garbage would take a fifth of its time."""
+    # The reader of workbooks says more than who loads one wants to know, when it ends by a lack of memory.
+    os.environ["RUST_BACKTRACE"] = "0"
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
     read_file(*arguments)
@@ -93,30 +97,36 @@ def _read(
     options: ReadOptions,
     given: Mapping[str, str],
     fixed: Sequence[Field],
+    closed: bool,
 ) -> None:
     source = open_source(path, options, name)
-    known = _known(source, given, fixed)
-    sample = (columns for columns, _ in islice(source.blocks(), SAMPLE_BLOCKS))
-    types = guess_columns(sample, known, source.shape.texts)
-    connection.send(("shape", source.shape, _fields(source, types)))
+    shape = source.shape
+    known = _known(source, given, fixed, closed)
+    sample = (values for values, _ in islice(source.blocks(), SAMPLE_BLOCKS))
+    columns = guess_columns(sample, shape, known, options.missing)
+    connection.send(("shape", shape, _fields(source, columns)))
     make: Maker = connection.recv()
     try:
-        _send_batches(connection, source, make)
+        _send_batches(connection, source, columns, make)
     except BadRecord as error:
-        wider = guess_columns((columns for columns, _ in source.blocks()), known, source.shape.texts)
-        if wider == types:
+        wider = guess_columns((values for values, _ in source.blocks()), shape, known, options.missing)
+        if wider == columns:
             # It is none of a type that was said.
             raise InvalidParameter("records", f"{source.place(error.row or 0)}: {error.message}") from None
-        connection.send(("again", source.shape, _fields(source, wider)))
+        columns = wider
+        connection.send(("again", shape, _fields(source, columns)))
         make = connection.recv()
         try:
-            _send_batches(connection, source, make)
+            _send_batches(connection, source, columns, make)
         except BadRecord as still:
             raise InvalidParameter("records", f"{source.place(still.row or 0)}: {still.message}") from None
-    connection.send(("end", source.shape))
+    shape.notes += notes_on(columns, shape.names, options.missing)
+    connection.send(("end", shape))
 
 
-def _known(source: Source, given: Mapping[str, str], fixed: Sequence[Field]) -> list[tuple[FieldType, bool] | None]:
+def _known(
+    source: Source, given: Mapping[str, str], fixed: Sequence[Field], closed: bool
+) -> list[tuple[FieldType, bool] | None]:
     """The types that need not be guessed. Raises InvalidParameter."""
     names = source.shape.names
     known = list(source.shape.types)
@@ -127,22 +137,23 @@ def _known(source: Source, given: Mapping[str, str], fixed: Sequence[Field]) -> 
         if found is None:
             raise InvalidParameter("type", f"The type {text[:100]!r} is not known.")
         known[names.index(name)] = found
-    if fixed:
-        there = {field.name: (field.kind, field.is_array) for field in fixed}
-        for place, name in enumerate(names):
-            if name not in there:
-                raise InvalidParameter("fields", f"The table has no field {name[:100]!r}.")
+    there = {field.name: (field.kind, field.is_array) for field in fixed}
+    for place, name in enumerate(names):
+        if name in there:
             known[place] = there[name]
+        elif closed:
+            raise InvalidParameter("fields", f"The table has no field {name[:100]!r}.")
     return known
 
 
-def _fields(source: Source, types: Types) -> list[Field]:
+def _fields(source: Source, columns: Sequence[Column]) -> list[Field]:
     return [
-        Field(name, kind, is_array, info={}) for name, (kind, is_array) in zip(source.shape.names, types, strict=True)
+        Field(name, column.kind, column.is_array, info={})
+        for name, column in zip(source.shape.names, columns, strict=True)
     ]
 
 
-def _send_batches(connection: Connection, source: Source, make: Maker) -> None:
+def _send_batches(connection: Connection, source: Source, columns: Sequence[Column], make: Maker) -> None:
     """Convert here while a thread sends what is ready."""
     waiting: queue.Queue[tuple[Any, ...] | None] = queue.Queue(WAITING)
     broken = threading.Event()
@@ -158,7 +169,7 @@ def _send_batches(connection: Connection, source: Source, make: Maker) -> None:
     sender = threading.Thread(target=send, name="batches")
     sender.start()
     try:
-        for batch, size in _batches(source, make):
+        for batch, size in _batches(source, columns, make):
             if broken.is_set():
                 raise BrokenPipeError
             waiting.put(("batch", batch, size))
@@ -167,12 +178,12 @@ def _send_batches(connection: Connection, source: Source, make: Maker) -> None:
         sender.join()
 
 
-def _batches(source: Source, make: Maker) -> Iterator[tuple[Batch, int]]:
+def _batches(source: Source, columns: Sequence[Column], make: Maker) -> Iterator[tuple[Batch, int]]:
     """Raises BadRecord with the row counted from the file's first."""
     done = 0
-    for columns, size in source.blocks():
+    for block, size in source.blocks():
         try:
-            batch = make(columns)
+            batch = make([column.plain(values) for column, values in zip(columns, block, strict=True)])
         except BadRecord as error:
             raise BadRecord("records", error.message, done + (error.row or 0)) from None
         done += batch.length

@@ -1,4 +1,5 @@
-"""XLSX and other workbooks, read by calamine: one sheet, whose first row that is not empty is the header."""
+"""XLSX and other workbooks, read by calamine: one sheet, whose first row that is not empty is the header, if it is
+names. Cells with errors, and formulas that were never computed, are empty."""
 
 from __future__ import annotations
 
@@ -10,10 +11,12 @@ from typing import Any, Final
 
 from thalweg.domain.errors import InvalidRequest, NotFound, TooLarge
 from thalweg.domain.tables import MAX_FIELDS
-from thalweg.loading.tables.source import BLOCK_ROWS, ReadOptions, Shape, field_names
+from thalweg.loading.tables.source import BLOCK_ROWS, NO_HEADER, ReadOptions, Shape, field_names, has_header
 
 MAX_SHEET_BYTES: Final = 256 << 20
 """Most bytes that a workbook may unpack to: it is held in memory."""
+SAMPLE_ROWS: Final = 200
+"""Rows by which it is seen whether the first is names."""
 
 
 class SheetSource:
@@ -38,21 +41,33 @@ class SheetSource:
                 raise NotFound(
                     "sheet", f"The workbook has no sheet {options.sheet[:100]!r}; it has {', '.join(names)}."
                 )
-            if not names:
-                raise InvalidRequest("The workbook has no sheets.")
-            name = options.sheet or names[0]
-            rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
+            # Those that are shown first, as who opens the workbook sees them.
+            shown = [
+                item.name
+                for item in book.sheets_metadata
+                if item.visible == calamine.SheetVisibleEnum.Visible and item.typ == calamine.SheetTypeEnum.WorkSheet
+            ]
+            rows: list[list[Any]] = []
+            for name in [options.sheet] if options.sheet else shown or names:
+                read = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
+                rows = [row for row in read if any(cell != "" for cell in row)]
+                if rows:
+                    break
         except (calamine.CalamineError, OSError) as error:
-            raise InvalidRequest(f"The workbook cannot be read: {str(error)[:200]}.") from None
-        if len(names) > 1 and not options.sheet:
-            self.shape.notes.append(f"of {len(names)} sheets the first, {name!r}, was read")
-        rows = [row for row in rows if any(cell != "" for cell in row)]
+            raise InvalidRequest(f"The workbook cannot be read: {str(error)[:200].rstrip('.')}.") from None
         if not rows:
-            raise InvalidRequest(f"The sheet {name!r} is empty.")
+            raise InvalidRequest(
+                f"The sheet {options.sheet!r} is empty." if options.sheet else "The workbook is empty."
+            )
+        if len(names) > 1 and not options.sheet:
+            self.shape.notes.append(f"of {len(names)} sheets {name!r} was read, the first that is shown and not empty")
         first = rows[0]
         header = options.header
         if header is None:
-            header = all(isinstance(cell, str) for cell in first)
+            sample = [["" if cell == "" else str(_plain(cell)) for cell in row] for row in rows[:SAMPLE_ROWS]]
+            header = all(isinstance(cell, str) for cell in first) or has_header(sample)
+            if not header:
+                self.shape.notes.append(NO_HEADER)
         self.shape.header = header
         width = max(map(len, rows))
         if width > MAX_FIELDS:

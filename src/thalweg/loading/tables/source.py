@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -11,14 +12,17 @@ from thalweg.domain.tables import MAX_FIELD_NAME, MAX_FIELDS
 
 BLOCK_ROWS: Final = 10_000
 """Rows that are converted and stored together."""
+_INSTANT: Final = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?")
+_NUMBER: Final = re.compile(r"\s*[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """What the caller says of a file; empty or None: to be found out.
 
-    sheet  of a workbook, by name
-    header whether the first row is names
+    sheet   of a workbook, by name
+    header  whether the first row is names
+    missing texts that stand for no value
     """
 
     format: str = ""
@@ -26,6 +30,7 @@ class ReadOptions:
     delimiter: str = ""
     header: bool | None = None
     sheet: str = ""
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -62,6 +67,22 @@ class Source(Protocol):
     def place(self, row: int) -> str:
         """Where a row is, counted from 0: ``line 12``."""
         ...
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row is names: it has a cell that is no value, and none is an instant over instants alone.
+    Numbers may be names, such as years."""
+    first, rest = rows[0], rows[1:]
+    if all(not cell.strip() or _INSTANT.fullmatch(cell) or _NUMBER.fullmatch(cell) for cell in first):
+        return False
+    for place, cell in enumerate(first):
+        below = [row[place] for row in rest if place < len(row) and row[place].strip()]
+        if below and _INSTANT.fullmatch(cell) and all(map(_INSTANT.fullmatch, below)):
+            return False
+    return True
+
+
+NO_HEADER: Final = "the first row holds values, so that columns have numbers for names"
 
 
 def field_names(given: Sequence[object], notes: list[str]) -> list[str]:

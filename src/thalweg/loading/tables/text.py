@@ -9,18 +9,22 @@ import io
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, TooLarge
 from thalweg.domain.tables import MAX_FIELDS
-from thalweg.loading.tables.source import BLOCK_ROWS, ReadOptions, Shape, field_names
+from thalweg.loading.tables.source import BLOCK_ROWS, NO_HEADER, ReadOptions, Shape, field_names, has_header
 
 MAX_CELL: Final = 10_000_000
 """Longest cell of a file of text, characters: a quote that is never closed is not read to the end of the file."""
 MAX_UNPACKED_BYTES: Final = 64 << 30
 """Longest text of a gzip file."""
+MAX_RATIO: Final = 200
+"""How much longer than its file a text may be beyond RATIO_FREE_BYTES; measurements pack to a fifth or a fiftieth."""
+RATIO_FREE_BYTES: Final = 64 << 20
 DELIMITERS: Final = (",", ";", "\t", "|")
 SAMPLE_BYTES: Final = 256 << 10
 SAMPLE_ROWS: Final = 200
@@ -28,10 +32,14 @@ _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
 )  # fmt: skip
-_VALUE: Final = re.compile(
-    r"\s*[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?\s*|\s*[0-9]{4}-[0-9]{2}-[0-9]{2}.*"
-)
-"""A cell that is a number or an instant, which the name of a column is not."""
+_SEPARATOR: Final = re.compile(r"sep=([,;\t|])\r?\n?")
+"""The first line by which Excel is told what parts the cells."""
+_LETTER: Final = r"[^\W\d_]"
+_ODD: Final = re.compile(rf"(?<={_LETTER})(?:[^\w\s\x00-\x7f’–—…·\xad]|[²³¹])(?={_LETTER})")
+"""A sign where a letter is likely."""
+_LATIN: Final = ("windows-1252", "windows-1250", "cp850")
+"""Single-byte encodings of Latin script, the usual ones first."""
+_RUN: Final = re.compile(rb"[\x80-\xff]+")
 
 
 class TextSource:
@@ -46,7 +54,10 @@ class TextSource:
             codecs.lookup(self.shape.encoding)
         except LookupError:
             raise InvalidParameter("encoding", f"The encoding {self.shape.encoding[:100]!r} is not known.") from None
-        delimiter = options.delimiter or ("\t" if format == "tsv" else self._found_delimiter())
+        self._lines_before = 0
+        delimiter = (
+            options.delimiter or self._said_delimiter() or ("\t" if format == "tsv" else self._found_delimiter())
+        )
         if delimiter not in DELIMITERS:
             raise InvalidParameter("delimiter", "A delimiter is one of , ; | and tab.")
         self.shape.delimiter = delimiter
@@ -56,10 +67,9 @@ class TextSource:
         first = sample[0]
         header = options.header
         if header is None:
-            # Years are names, too: a row of values alone is none of names.
-            header = any(cell.strip() and not _VALUE.fullmatch(cell) for cell in first)
+            header = has_header(sample)
             if not header:
-                notes.append("the first row holds values, so that columns have numbers for names")
+                notes.append(NO_HEADER)
         self.shape.header = header
         width = max(map(len, sample[1:] or sample)) if not header else len(first)
         if header:
@@ -83,47 +93,48 @@ class TextSource:
             return io.BufferedReader(_Unpacked(stream), 1 << 20)
         return stream
 
+    @contextmanager
+    def _reader(self) -> Iterator[tuple[Any, io.BufferedReader]]:
+        """A reader of rows, and what it reads; its errors are told as those of the file."""
+        csv.field_size_limit(MAX_CELL)
+        with self._open() as stream:
+            text = io.TextIOWrapper(stream, self.shape.encoding, newline="")
+            for _ in range(self._lines_before):
+                text.readline()
+            reader = csv.reader(text, delimiter=self.shape.delimiter, strict=True)
+            try:
+                yield reader, stream
+            except UnicodeError as error:
+                raise InvalidRequest(
+                    f"After line {self._line(reader):,} the file is not {self.shape.encoding}: {error}"
+                ) from None
+            except csv.Error as error:
+                raise InvalidRequest(f"Line {self._line(reader):,} is not CSV: {error}.") from None
+
+    def _line(self, reader: Any) -> int:
+        return self._lines_before + int(reader.line_num)
+
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         """Rows that are not empty, with the number of their last line."""
-        csv.field_size_limit(MAX_CELL)
-        with self._open() as stream:
-            text = io.TextIOWrapper(stream, self.shape.encoding, newline="")
-            reader = csv.reader(text, delimiter=self.shape.delimiter, strict=True)
-            try:
-                for row in reader:
-                    if row:
-                        yield reader.line_num, row
-            except UnicodeError as error:
-                raise InvalidRequest(
-                    f"After line {reader.line_num:,} the file is not {self.shape.encoding}: {error}"
-                ) from None
-            except csv.Error as error:
-                raise InvalidRequest(f"Line {reader.line_num + 1:,} is not CSV: {error}.") from None
+        with self._reader() as (reader, _):
+            for row in reader:
+                if row:
+                    yield self._line(reader), row
 
     def blocks(self) -> Iterator[tuple[list[Sequence[Any]], int]]:
-        csv.field_size_limit(MAX_CELL)
         width = self._width
-        with self._open() as stream:
-            text = io.TextIOWrapper(stream, self.shape.encoding, newline="")
-            reader = csv.reader(text, delimiter=self.shape.delimiter, strict=True)
+        with self._reader() as (reader, stream):
             done = 0
-            try:
-                if self.shape.header:
-                    for row in reader:
-                        if row:
-                            break
-                while rows := list(islice(reader, BLOCK_ROWS)):
-                    if set(map(len, rows)) != {width}:
-                        rows = self._mended(rows, done)
-                    done += len(rows)
-                    if rows:
-                        yield list(zip(*rows, strict=True)), _told(stream)
-            except UnicodeError as error:
-                raise InvalidRequest(
-                    f"After line {reader.line_num:,} the file is not {self.shape.encoding}: {error}"
-                ) from None
-            except csv.Error as error:
-                raise InvalidRequest(f"Line {reader.line_num + 1:,} is not CSV: {error}.") from None
+            if self.shape.header:
+                for row in reader:
+                    if row:
+                        break
+            while rows := list(islice(reader, BLOCK_ROWS)):
+                if set(map(len, rows)) != {width}:
+                    rows = self._mended(rows, done)
+                done += len(rows)
+                if rows:
+                    yield list(zip(*rows, strict=True)), _told(stream)
 
     def _mended(self, rows: list[list[str]], done: int) -> list[list[str]]:
         """Without empty lines; short rows filled up; empty cells beyond the last column left out."""
@@ -161,7 +172,7 @@ class TextSource:
 
     def _found_encoding(self, notes: list[str]) -> str:
         with self._open() as stream:
-            start = stream.read(4)
+            start = stream.read(1 << 20)
             for mark, name in _MARKS:
                 if start.startswith(mark):
                     return name
@@ -177,15 +188,19 @@ class TextSource:
             except UnicodeDecodeError as error:
                 # With what could not be read in the middle of it.
                 sample = seen[max(0, error.start - SAMPLE_BYTES // 2) :][:SAMPLE_BYTES]
-        # Of single-byte encodings statistics find what is likely; Western European is what most such files are.
-        from charset_normalizer import from_bytes
-
-        best = from_bytes(sample).best()
-        name = "windows-1252" if best is None or best.encoding in ("ascii", "utf_8") else best.encoding
-        if best is not None and name != "windows-1252" and _same(sample, name, "windows-1252"):
-            name = "windows-1252"
+        name = _single_byte(sample)
         notes.append(f"the file is not UTF-8 and was read as {name}")
         return name
+
+    def _said_delimiter(self) -> str:
+        """What a first line for Excel says, which is then none of the rows; empty: there is none."""
+        with self._open() as stream:
+            text = stream.read(64).decode(self.shape.encoding, "ignore")
+        found = _SEPARATOR.match(text)
+        if found is None:
+            return ""
+        self._lines_before = 1
+        return found[1]
 
     def _found_delimiter(self) -> str:
         """The one that makes most columns of the same number in most rows."""
@@ -210,11 +225,21 @@ class TextSource:
         return best[2]
 
 
-def _same(sample: bytes, one: str, other: str) -> bool:
-    try:
-        return sample.decode(one) == sample.decode(other)
-    except UnicodeDecodeError:
-        return False
+def _single_byte(sample: bytes) -> str:
+    """The encoding of a text that is not UTF-8. Letters of Latin script beyond ASCII stand alone between others: of the
+    encodings that have them the one with fewest signs within words counts. Statistics tell the other scripts."""
+    runs = _RUN.findall(sample)
+    if runs and sum(map(len, runs)) < 2 * len(runs):
+        wrong: dict[str, int] = {}
+        for name in _LATIN:
+            with suppress(UnicodeDecodeError):
+                wrong[name] = len(_ODD.findall(sample.decode(name)))
+        if wrong:
+            return min(wrong, key=lambda name: wrong[name])
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(sample).best()
+    return "windows-1252" if best is None or best.encoding in ("ascii", "utf_8") else best.encoding
 
 
 def _told(stream: io.BufferedReader) -> int:
@@ -246,6 +271,8 @@ class _Unpacked(io.RawIOBase):
         self._total += len(data)
         if self._total > MAX_UNPACKED_BYTES:
             raise TooLarge(f"The file unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB.")
+        if self._total > RATIO_FREE_BYTES and self._total > MAX_RATIO * self._stream.tell():
+            raise TooLarge(f"The file unpacks to more than {MAX_RATIO} times its length.")
         buffer[: len(data)] = data
         return len(data)
 
