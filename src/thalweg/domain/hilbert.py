@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 BITS: Final = 12
 """Cells of each side: 2**12, which tells more places apart than a batch has."""
-MAX_BITS: Final = 16
-"""With which a place along the curve is a number of 32 bits."""
 
 
 def hilbert_order(boxes: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -33,7 +31,7 @@ def hilbert_places(
     points  shape (n, 2), finite
     least   x and y, shape (2,), of the area's corner that the curve begins at
     most    of the corner opposite
-    bits    the curve goes through 2**bits cells along each side; MAX_BITS at most
+    bits    the curve goes through 2**bits cells along each side; 31 at most
     source  D. Hilbert, Ueber die stetige Abbildung einer Linie auf ein Flächenstück, Math. Ann. 38 (1891)
     """
     x, y = (_cells(points[:, axis], least[axis], most[axis], bits) for axis in (0, 1))
@@ -49,9 +47,7 @@ def hilbert_places(
     return place
 
 
-def _cells(
-    values: npt.NDArray[np.floating], least: np.floating, most: np.floating, bits: int
-) -> npt.NDArray[np.int64]:
+def _cells(values: npt.NDArray[np.floating], least: np.floating, most: np.floating, bits: int) -> npt.NDArray[np.int64]:
     size = most - least
     if not np.isfinite(size) or size <= 0:
         return np.zeros(len(values), np.int64)

@@ -499,7 +499,8 @@ class _Groups:
             return None, 0, False
         place = int(np.searchsorted(self._sums, offset, side="right"))
         first, before = int(self.firsts[place]), int(self._sums[place - 1]) if place else 0
-        is_full = place + 1 < len(self.firsts) and int(self.firsts[place + 1]) - first == int(self._sums[place]) - before
+        count = int(self._sums[place]) - before
+        is_full = place + 1 < len(self.firsts) and int(self.firsts[place + 1]) - first == count
         return first, offset - before, is_full
 
 
