@@ -33,7 +33,7 @@ from thalweg.loading.features.geometries import OnInvalid
 from thalweg.loading.features.load import load_layer
 from thalweg.loading.features.report import LayerReport, Problem
 from thalweg.loading.features.source import ReadOptions
-from thalweg.loading.features.survey import IfExists, LayerOptions
+from thalweg.loading.features.survey import IfExists, LayerOptions, Order
 from thalweg.services.features import FeatureService, stamp_of
 
 ROOT = Path(__file__).parents[2]
@@ -314,6 +314,47 @@ def test_a_field_becomes_the_ids_if_asked(loader: Loader, tmp_path: Path) -> Non
     collection(path, feature(at(1, 1), gid=30), feature(at(2, 2), gid=30))
     assert "the id 30 is there 2 times" in loader.load(path, name="b", id_field="gid").error
     assert "There is no field 'x'; there are: gid" in loader.load(path, name="b", id_field="x").error
+
+
+def test_in_the_order_of_space_neighbours_follow_one_another(
+    loader: Loader, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of several batches, several times as much as is sorted in memory at once.
+    monkeypatch.setattr("thalweg.loading.features.curve.IN_MEMORY_BYTES", 20_000)
+    monkeypatch.setattr("thalweg.loading.features.json_split.BATCH_BYTES", 50_000)
+    side = 64
+    cells = np.random.default_rng(6).permutation(side * side).tolist()
+    made = [feature(at(cell % side, cell // side), f"a.{cell + 7}", cell=cell) for cell in cells]
+    # What has no place comes behind, as in the file; a field that the first batches do not have.
+    made[100:100] = [feature(None, "a.1", cell=-1, late="x"), feature(None, "a.2", cell=-2)]
+    path = collection(tmp_path / "a.geojson", *made)
+    report = loader.loaded(path, order=Order.SPACE)
+    assert report.notes == [
+        "the file's ids cannot be used (they tell nothing of the order in space): features are numbered anew"
+    ]
+    rows = loader.rows("a")
+    assert [row["@"] for row in rows] == list(range(1, side * side + 3))
+    assert [(row["cell"], row["late"], row["#"]) for row in rows[-2:]] == [(-1, "x", None), (-2, None, None)]
+    x, y = (np.array([getattr(row["#"], axis) for row in rows[:-2]]) for axis in "xy")
+    assert (y * side + x).tolist() == [row["cell"] for row in rows[:-2]]
+    assert sorted(row["cell"] for row in rows) == list(range(-2, side * side))
+    # What defines the curve: it goes through all cells, from each to one beside it.
+    assert (np.abs(np.diff(x)) + np.abs(np.diff(y)) == 1).all()
+    assert_clean(store)
+    # Behind those that are there.
+    loader.loaded(path, order=Order.SPACE, if_exists=IfExists.APPEND)
+    again = loader.rows("a")
+    assert [row["@"] for row in again] == list(range(1, 2 * side * side + 5))
+    assert [row["cell"] for row in again[len(rows) :]] == [row["cell"] for row in rows]
+
+
+def test_an_order_in_space_takes_no_ids_and_needs_no_geometry(loader: Loader, tmp_path: Path) -> None:
+    path = collection(tmp_path / "a.geojson", feature(None, "b.9", gid=3), feature(None, gid=1))
+    report = loader.load(path, order=Order.SPACE, id_field="gid")
+    assert report.error == "The field 'gid' cannot give the ids: they tell nothing of the order in space."
+    loader.loaded(path, order=Order.SPACE)
+    assert [(row["@"], row["gid"]) for row in loader.rows("a")] == [(1, 3), (2, 1)]
+    assert loader.loaded(collection(path), order=Order.SPACE, if_exists=IfExists.REPLACE).loaded == 0
 
 
 def test_names_that_xml_does_not_take_are_changed_and_told(loader: Loader, tmp_path: Path) -> None:

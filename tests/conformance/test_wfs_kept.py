@@ -134,6 +134,9 @@ def test_time_stamps_are_of_now_in_milliseconds(monkeypatch: pytest.MonkeyPatch)
         "&bbox=9,,15,48", "&bbox=9.5.1,45,15,48", "&bbox=9,45,0,15,48,0,EPSG:4326",
         "&bbox=9,45,15,48&resourceId=towns.1", "&bbox=9,45,15,48&sortBy=name", "&sortBy=name&bbox=9,45,15,48",
         "&bbox=9,45,15,48&startIndex=1", "&bbox=9,45,1e2,48", "&bbox=9,45,15,48,EPSG%3A4326",
+        "&bbox=9%2C45%2c15,48%2Curn%3Aogc%3adef:crs:EPSG%3A%3A4326", "&bbox=9%2C45%2C15%2C48%2C",
+        "&bbox=9%2C45%2C15%2C48&bbox=9,45,15,48", "&bbox=9%2C45%2C15%2C48&startIndex=1", "&bbox=9%2C45%2C15%2C4%38",
+        "&bbox=9%252C45,15,48", "&bbox=9%2C%2C15%2C48",
     ],
 )  # fmt: skip
 def test_pages_that_are_written_oddly_are_read_as_ever(wfs: Wfs, page: str) -> None:
@@ -145,6 +148,18 @@ def test_pages_that_are_written_oddly_are_read_as_ever(wfs: Wfs, page: str) -> N
     expected = anew(wfs, ONE + page)
     for _ in range(3):
         assert ask(wfs, ONE + page) == expected
+
+
+def test_boxes_are_remembered_as_one_query_escaped_or_not(wfs: Wfs) -> None:
+    memory = memory_of(wfs.services.features)
+    for east in range(11, 16):
+        bodies = set()
+        for comma in (",", "%2C"):
+            status, body = ask(wfs, ONE + f"&bbox=9,45,{east},48,EPSG:4326".replace(",", comma))
+            assert status == 200
+            bodies.add(body)
+        assert len(bodies) == 1
+    assert len(memory._found) == 1
 
 
 def test_what_is_kept_is_not_told_to_those_who_may_not_read_it(wfs: Wfs) -> None:

@@ -442,10 +442,12 @@ def test_box_is_exact_beyond_the_precision_of_the_index(store: Store) -> None:
     assert store.count_features(made.id, in_box(made, 0, 47, 1.1 - hair, 48)) == 0
 
 
+@pytest.mark.parametrize("step", [1, 3])
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 513, 1024, 1025, 2500])
-def test_every_offset_finds_its_feature(store: Store, size: int) -> None:
+def test_every_offset_finds_its_feature(store: Store, size: int, step: int) -> None:
     made = make_layer(store)
-    numbers = [3 * n - 900 for n in range(size)]
+    # One after the other but for one that is missing, or each some way from the next.
+    numbers = [step * (n - 300) for n in range(size)]
     if size:
         FeatureService(store).load(made, [batch((n or 10**9, point(n, 1), {}) for n in numbers)], ME)
         numbers = sorted(n or 10**9 for n in numbers)

@@ -23,6 +23,10 @@ from thalweg.settings import Settings
 @click.option("--crs", metavar="CRS", help="CRS of the coordinates, such as EPSG:2056.  [default: as the file says]")
 @click.option("--id", "id_field", default="", metavar="FIELD", help="Integer field that becomes the features' ids.")
 @click.option(
+    "--order", type=click.Choice(["file", "space"]), default="file", show_default=True,
+    help="How features are numbered, and come out: as in the file, or neighbours in space together, without its ids.",
+)  # fmt: skip
+@click.option(
     "--invalid", type=click.Choice(["keep", "repair", "skip", "refuse"]), default="keep", show_default=True,
     help="What to do with geometries that are not valid.",
 )  # fmt: skip
@@ -98,7 +102,7 @@ def _options(given: dict[str, Any]) -> Any:
     from thalweg.loading.features.crs import srid_of_text
     from thalweg.loading.features.geometries import OnInvalid
     from thalweg.loading.features.source import ReadOptions
-    from thalweg.loading.features.survey import IfExists, LayerOptions
+    from thalweg.loading.features.survey import IfExists, LayerOptions, Order
 
     delimiter = {"tab": "\t", "\\t": "\t"}.get(given["delimiter"], given["delimiter"])
     return LayerOptions(
@@ -109,6 +113,7 @@ def _options(given: dict[str, Any]) -> Any:
         ),
         srid=srid_of_text(given["crs"]) if given["crs"] else None,
         id_field=given["id_field"],
+        order=Order(given["order"]),
         invalid=OnInvalid(given["invalid"]),
         if_exists=IfExists(given["if_exists"]),
         dimensions=int(given["dimensions"]) if given["dimensions"] else None,

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
+from urllib.parse import unquote_to_bytes
 from weakref import WeakKeyDictionary
 
 from thalweg.domain.access import Principal
@@ -44,10 +45,12 @@ _ENTRY_BYTES: Final = 1_024
 _SHARE: Final = 16
 """No answer is kept that takes up more than this part of it."""
 
+_COMMA: Final = rb"(?:,|%2[Cc])"
 _OPEN: Final = re.compile(
-    rb"&(?:((?i:startindex|startafter|endbefore))=([0-9]{1,9})|(bbox)=([-0-9.,]{7,160}(?:,[A-Za-z0-9:.]{1,80})?))(?=&|$)"
+    rb"&(?:((?i:startindex|startafter|endbefore))=([0-9]{1,9})"
+    rb"|(bbox)=((?:[-0-9.]|" + _COMMA + rb"){7,160}(?:" + _COMMA + rb"(?:[A-Za-z0-9:.]|%3[Aa]){1,80})?))(?=&|$)"
 )
-"""What says which page or box is wanted, behind another parameter, and needs no decoding."""
+"""What says which page or box is wanted, behind another parameter. Many clients escape commas and colons."""
 _FIELDS: Final = {b"startindex": "start_index", b"startafter": "start_after", b"endbefore": "end_before"}
 _BOX: Final = "bbox"
 
@@ -74,7 +77,7 @@ def _apart(query: bytes) -> tuple[bytes, dict[str, bytes]]:
         if name in found:
             # Left for the parser to refuse.
             return match[0]
-        found[name] = match[4] or match[2]
+        found[name] = unquote_to_bytes(match[4]) if match[3] else match[2]
         # Links to other pages name the box where it was.
         return b"&bbox" if match[3] else b""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
@@ -38,6 +38,7 @@ from thalweg.domain.features import (
     PreparedFeatures,
 )
 from thalweg.domain.geometry import WGS84
+from thalweg.loading.features.curve import AlongCurve
 from thalweg.loading.features.fields import (
     MAX_NAME_LENGTH,
     Mapped,
@@ -49,8 +50,8 @@ from thalweg.loading.features.opening import open_source
 from thalweg.loading.features.prepare import Plan, prepare
 from thalweg.loading.features.report import LayerReport, Sink
 from thalweg.loading.features.source import Advance, Source
-from thalweg.loading.features.spool import Spool
-from thalweg.loading.features.survey import IfExists, LayerOptions, Survey, survey_file
+from thalweg.loading.features.spool import Batches, Spool
+from thalweg.loading.features.survey import IfExists, LayerOptions, Order, Survey, survey_file
 from thalweg.loading.features.workers import Workers, processors
 from thalweg.services.features import STAGING_PREFIX, FeatureService
 
@@ -84,13 +85,19 @@ def load_layer(
     report = LayerReport(str(path), workspace.name, dry_run=options.dry_run)
     started = time.monotonic()
     try:
-        with closing(open_source(path, options.read)) as source, Spool() as spool, Workers(_helpers(path)) as workers:
+        with ExitStack() as stack:
+            source = stack.enter_context(closing(open_source(path, options.read)))
+            spool = stack.enter_context(Spool())
+            workers = stack.enter_context(Workers(_helpers(path)))
             report.format = source.format
             share = _Share(path.stat().st_size if path.is_file() else source.size, advance)
             survey = survey_file(source, options, report, spool, share.of(source.size), sink, workers)
             layer, existing = _planned(service, workspace, source, options, survey, report)
             if not options.dry_run:
-                rows = _rows(spool, layer, survey, report, share.of(max(1, spool.batches)), workers)
+                batches: Batches = spool
+                if options.order is Order.SPACE:
+                    batches = stack.enter_context(AlongCurve(spool, survey.located))
+                rows = _rows(batches, layer, survey, report, share.of(max(1, batches.batches)), workers)
                 _store(service, workspace, by, layer, existing, rows, report)
     except (StoreUnavailable, DamagedData):
         raise
@@ -175,7 +182,8 @@ def _planned(
     if why and options.id_field:
         raise InvalidParameter("id", f"The field '{options.id_field[:60]}' cannot give the ids: {why}.")
     if why and survey.ids.any:
-        report.notes.append(f"the file's ids cannot be used ({why}): features are numbered in the order of the file")
+        how = "in the order of the file" if options.order is Order.FILE else "anew"
+        report.notes.append(f"the file's ids cannot be used ({why}): features are numbered {how}")
     report.fields = map_fields(kinds, taken)
     for mapped in report.fields:
         if survey.fields.is_mixed(mapped.source):
@@ -260,7 +268,9 @@ Rows = Callable[[FeaturePreparer | None], Iterator[Features | PreparedFeatures]]
 """Gives the features of the file: what the preparer makes of them or, without one, as they are."""
 
 
-def _rows(spool: Spool, layer: Layer, survey: Survey, report: LayerReport, advance: Advance, workers: Workers) -> Rows:
+def _rows(
+    batches: Batches, layer: Layer, survey: Survey, report: LayerReport, advance: Advance, workers: Workers
+) -> Rows:
     """The spooled features in the store's form."""
     _, why = survey.ids.result()
     forced = len(survey.heights) > 1 or bool(survey.heights and (True in survey.heights) != (layer.dimensions == 3))
@@ -270,9 +280,9 @@ def _rows(spool: Spool, layer: Layer, survey: Survey, report: LayerReport, advan
         plan = Plan(
             layer, tuple(report.fields), not why, layer.id != 0, forced, report.srid if moved else None, preparer
         )
-        for losses, batches in workers.map((prepare, (data, plan)) for data in spool):
+        for losses, prepared in workers.map((prepare, (data, plan)) for data in batches):
             report.losses.add(losses)
-            yield from batches
+            yield from prepared
             advance(1)
 
     return rows

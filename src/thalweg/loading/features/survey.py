@@ -13,6 +13,7 @@ import shapely
 from thalweg.domain.errors import InvalidParameter, InvalidRequest
 from thalweg.domain.features import FieldKind, GeometryKind
 from thalweg.domain.wkb import NotWkb, check_wkb
+from thalweg.loading.features.curve import Located
 from thalweg.loading.features.fields import FieldSurvey, SeenColumns, see_columns
 from thalweg.loading.features.geometries import (
     OnInvalid,
@@ -41,6 +42,15 @@ class IfExists(StrEnum):
     """the file's features are added; one with an id that is there takes its place"""
 
 
+class Order(StrEnum):
+    """The order in which features are numbered, which is that in which they lie in the store and come out of it."""
+
+    FILE = "file"
+    """by the file's ids or, where it gives none, as it has them"""
+    SPACE = "space"
+    """along a curve on which neighbours in space are neighbours; the file's ids are not kept"""
+
+
 @dataclass(frozen=True, slots=True)
 class LayerOptions:
     """What the caller says of a load.
@@ -48,6 +58,7 @@ class LayerOptions:
     name        of the layer; empty: that of the file's layer
     srid        CRS of the coordinates, whatever the file says
     id_field    an integer field that becomes the ids
+    order       in which features are numbered
     dimensions  2 drops heights; None: as the file
     title, description, keywords, attribution, licence
                 of a new layer; empty ones leave those of a layer that is there
@@ -58,6 +69,7 @@ class LayerOptions:
     read: ReadOptions = field(default_factory=ReadOptions)
     srid: int | None = None
     id_field: str = ""
+    order: Order = Order.FILE
     invalid: OnInvalid = OnInvalid.KEEP
     if_exists: IfExists = IfExists.REFUSE
     dimensions: int | None = None
@@ -100,6 +112,7 @@ class Examined:
     types     the geometry library's numbers of types
     heights   whether geometries have z
     measured  geometries that had measures
+    located   where they lie, for an order in space
     """
 
     packed: bytes
@@ -112,11 +125,12 @@ class Examined:
     types: set[int]
     heights: set[bool]
     measured: int
+    located: Located | None
 
 
 @dataclass(slots=True)
 class Survey:
-    """What the whole file has shown."""
+    """What the whole file has shown. ``located``: by batches, for an order in space."""
 
     fields: FieldSurvey
     ids: IdSurvey = field(default_factory=IdSurvey)
@@ -124,6 +138,7 @@ class Survey:
     heights: set[bool] = field(default_factory=set)
     measured: int = 0
     kept: int = 0
+    located: list[Located] = field(default_factory=list)
 
 
 def survey_file(
@@ -136,7 +151,9 @@ def survey_file(
     workers: Workers,
 ) -> Survey:
     """Read the file to its end into the spool. Raises InvalidRequest if it is to be refused."""
-    survey = Survey(FieldSurvey(textual=source.textual))
+    in_space = options.order is Order.SPACE
+    ids = IdSurvey("they tell nothing of the order in space" if in_space else "")
+    survey = Survey(FieldSurvey(textual=source.textual), ids)
     parse = source.parse
 
     def tasks() -> Iterator[Task[Examined]]:
@@ -159,6 +176,8 @@ def survey_file(
         survey.heights |= part.heights
         survey.measured += part.measured
         survey.kept += part.kept
+        if part.located is not None:
+            survey.located.append(part.located)
         spool.add(part.packed)
     survey.fields.declare(source.declared)
     refused = report.problems.get("refused", 0)
@@ -196,13 +215,15 @@ def examine(chunk: Any, parse: Callable[[Any], Batch] | None, reading: Reading) 
         columns = [[column[i] for i in kept] for column in columns]
         ids = None if ids is None else [ids[i] for i in kept]
     given = ids_of(ids)
-    spooled = Spooled(
-        numbers, None if given.numbers is None else given.numbers.tobytes(), to_wkb(there), batch.names, columns
-    )
+    wkb = to_wkb(there)
+    packed = Spooled(
+        numbers, None if given.numbers is None else given.numbers.tobytes(), wkb, batch.names, columns
+    ).packed()
+    located = Located.of(there, wkb, len(packed)) if options.order is Order.SPACE else None
     missing = shapely.is_missing(there)
     there = there[~missing]
     return Examined(
-        spooled.packed(),
+        packed,
         len(batch) + len(batch.lost),
         len(kept),
         int(missing.sum()),
@@ -212,6 +233,7 @@ def examine(chunk: Any, parse: Callable[[Any], Batch] | None, reading: Reading) 
         set(np.unique(shapely.get_type_id(there)).tolist()),
         set(np.unique(shapely.has_z(there)).tolist()),
         measured,
+        located,
     )
 
 

@@ -202,14 +202,15 @@ class FeatureReader:
         return found
 
     def _find_offset(self, reader: Reader, layer_id: int, generation: int, offset: int) -> int | None:
-        first, left = self._group_at(reader, layer_id, generation, offset)
-        if first is None:
-            return None
+        first, left, is_full = self._group_at(reader, layer_id, generation, offset)
+        if first is None or is_full:
+            return None if first is None else first + left
         rows = reader.rows(AT_OFFSET.format(table=features_table(layer_id)), (first, left))
         return rows[0][0] if rows else None
 
-    def _group_at(self, reader: Reader, layer_id: int, generation: int, offset: int) -> tuple[int | None, int]:
-        """Where the group begins that an offset lies in, and the offset in it; None behind the last."""
+    def _group_at(self, reader: Reader, layer_id: int, generation: int, offset: int) -> tuple[int | None, int, bool]:
+        """Where the group begins that an offset lies in, None behind the last; the offset in it; whether it is known to
+        have every id that it can have."""
         known = self._groups.get(layer_id)
         if known is None or known[0] != generation:
             # Most pages are among the first ones.
@@ -493,11 +494,14 @@ class _Groups:
         self._sums = np.cumsum(np.fromiter((row[1] for row in rows), np.int64, len(rows)))
         self.total = int(self._sums[-1]) if len(rows) else 0
 
-    def at(self, offset: int) -> tuple[int | None, int]:
+    def at(self, offset: int) -> tuple[int | None, int, bool]:
         if offset >= self.total:
-            return None, 0
+            return None, 0, False
         place = int(np.searchsorted(self._sums, offset, side="right"))
-        return int(self.firsts[place]), offset - (int(self._sums[place - 1]) if place else 0)
+        first, before = int(self.firsts[place]), int(self._sums[place - 1]) if place else 0
+        count = int(self._sums[place]) - before
+        is_full = place + 1 < len(self.firsts) and int(self.firsts[place + 1]) - first == count
+        return first, offset - before, is_full
 
 
 def _first(rows: list[Row]) -> list[bytes | None]:
