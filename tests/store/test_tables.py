@@ -298,6 +298,7 @@ def test_a_search_that_takes_longer_than_it_may_is_given_up_and_can_be_run(
     third = TableQuery(where=Compare("name", Operator.EQ, ("station 3",)))
     # Numbers 3, 10, 17 ... lie in records 4, 11, 18 ...: a thousand of them.
     expected = ([(4, "station 3", 3), (11, "station 3", 10)], 1000)
+    monkeypatch.setattr(table_reading, "ATTEMPT_S", 60)
     search = store.search(table, third)
     found = search.attempt(2, 0)
     assert found is not None
