@@ -12,18 +12,19 @@ import random
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.fault import writer
+from tests.fault import support, writer
+from tests.fault.support import new_seed
 from tests.store.support import BACKENDS, WAIT_S, Backend, default_workspace, feature, procedure, rows_of, series
 
-import thalweg
 from thalweg.domain.blocks import ValueKind
 from thalweg.domain.store import Registration, Store
 
@@ -69,21 +70,8 @@ class Told:
     refused_in_all: int = 0
 
 
-def start(url: str, number: int, base: int, seed: int, program: str = writer.__file__) -> Process:
-    environment = dict(os.environ)
-    source = str(Path(thalweg.__file__).resolve().parent.parent)
-    tests = str(Path(__file__).resolve().parent.parent.parent)
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in (source, tests, environment.get("PYTHONPATH")) if p)
-    environment["OPENBLAS_NUM_THREADS"] = "1"
-    return Process(
-        number,
-        subprocess.Popen(
-            [sys.executable, program, url, str(number), str(base), str(seed)],
-            stdout=subprocess.PIPE,
-            env=environment,
-            start_new_session=True,
-        ),
-    )
+def start(number: int, program: ModuleType, url: str, base: int, seed: int) -> Process:
+    return Process(number, support.start(program, url, number, base, seed))
 
 
 def pump(processes: list[Process], until: float, enough: Callable[[], bool] = lambda: False) -> None:
@@ -109,7 +97,7 @@ def kill(process: Process) -> None:
 
 def run_round(url: str, number: int, rng: random.Random) -> list[Process]:
     """Start the writers and kill them, each at a moment of its own."""
-    processes = [start(url, w, number * PER_ROUND, rng.randrange(1 << 30)) for w in range(WRITERS)]
+    processes = [start(w, writer, url, number * PER_ROUND, rng.randrange(1 << 30)) for w in range(WRITERS)]
     try:
         if rng.random() < 0.25:
             # Also while they start, open the store and recover what the last round left.
@@ -202,15 +190,9 @@ def run(backend: Backend, rounds: int, seed: int) -> None:
 
 
 def run_with_new_seed(name: str, folder: Path, rounds: int) -> None:
-    seed = random.SystemRandom().randrange(1 << 30)
     backend = BACKENDS[name](folder)
-    try:
+    with closing(backend), new_seed() as seed:
         run(backend, rounds, seed)
-    except BaseException as error:
-        error.add_note(f"seed {seed}")
-        raise
-    finally:
-        backend.close()
 
 
 @pytest.mark.fault

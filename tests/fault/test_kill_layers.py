@@ -6,17 +6,15 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from tests.fault import layer_writer
+from tests.fault import layer_writer, support
+from tests.fault.support import new_seed
 from tests.store.layer_support import expected_fragments, fragments_of, make_layer, rows_of
 from tests.store.support import BACKENDS
 
-import thalweg
 from thalweg.domain.features import FragmentForm
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -24,15 +22,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 
 def run_and_kill(url: str, layer_id: int, base: int, seconds: float) -> tuple[set[int], set[int]]:
     """Edits begun and edits acknowledged."""
-    environment = dict(os.environ)
-    paths = [str(Path(thalweg.__file__).resolve().parent.parent), str(REPOSITORY), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    process = subprocess.Popen(
-        [sys.executable, layer_writer.__file__, url, str(layer_id), str(base)],
-        stdout=subprocess.PIPE,
-        env=environment,
-        start_new_session=True,
-    )
+    process = support.start(layer_writer, url, layer_id, base)
     assert process.stdout is not None
     try:
         text = os.read(process.stdout.fileno(), 1 << 16)
@@ -87,9 +77,5 @@ def run(name: str, folder: Path, rounds: int, rng: random.Random) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", sorted(BACKENDS))
 def test_acknowledged_edits_of_layers_survive_kill(name: str, tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(1 << 30)
-    try:
+    with new_seed() as seed:
         run(name, tmp_path, 4, random.Random(seed))
-    except BaseException as error:
-        error.add_note(f"seed {seed}")
-        raise

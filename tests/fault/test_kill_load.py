@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from tests.fault import loader
+from tests.fault import loader, support
 from tests.store.support import (
     BACKENDS,
     WAIT_S,
@@ -24,17 +22,12 @@ from tests.store.support import (
     values,
 )
 
-import thalweg
 from thalweg.domain.store import Registration, Store
 
 
 def run_and_kill(url: str, name: str, copy: str, after_s: float) -> str:
     """Run the loader, kill it some time after it has opened the store; gives what it said."""
-    environment = dict(os.environ)
-    source = str(Path(thalweg.__file__).resolve().parent.parent)
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in (source, environment.get("PYTHONPATH")) if p)
-    command = [sys.executable, loader.__file__, url, name, copy]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True)
+    process = support.start(loader, url, name, copy)
     assert process.stdout is not None
     try:
         said = process.stdout.read(2).decode()

@@ -56,7 +56,7 @@ def run(backend: Backend, rounds: int, seed: int) -> None:
 
 def killed(url: str, round_number: int, rng: random.Random) -> Process:
     """Start the writer and kill it somewhere in its work."""
-    process = start(url, 0, round_number * PER_ROUND, rng.randrange(1 << 30), program=published_writer.__file__)
+    process = start(0, published_writer, url, round_number * PER_ROUND, rng.randrange(1 << 30))
     pump([process], time.monotonic() + START_S, lambda: ["R"] in process.lines())
     is_ready = ["R"] in process.lines()
     pump([process], time.monotonic() + rng.uniform(0.5, 1.5))

@@ -10,10 +10,12 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.fault import stream_writer
+from tests.fault.support import new_seed
 from tests.fault.test_kill import PER_ROUND, START_S, Process, kill, pump, start
 from tests.store.stream_support import BY_KIND, BY_TILE, BY_TIME, make_stream, make_view, number, walk, work
 from tests.store.support import BACKENDS, Backend, assert_clean
@@ -26,10 +28,7 @@ WRITERS = 2
 
 def run_round(url: str, round_number: int, rng: random.Random) -> list[Process]:
     """Start the writers and kill them, each at a moment of its own."""
-    processes = [
-        start(url, w, round_number * PER_ROUND, rng.randrange(1 << 30), program=stream_writer.__file__)
-        for w in range(WRITERS)
-    ]
+    processes = [start(w, stream_writer, url, round_number * PER_ROUND, rng.randrange(1 << 30)) for w in range(WRITERS)]
     try:
         pump(processes, time.monotonic() + START_S, lambda: all(["R"] in process.lines() for process in processes))
         assert all(["R"] in process.lines() for process in processes), "a writer did not open the store"
@@ -159,15 +158,9 @@ def max_by(
 
 
 def run_with_new_seed(name: str, folder: Path, rounds: int) -> None:
-    seed = random.SystemRandom().randrange(1 << 30)
     backend = BACKENDS[name](folder)
-    try:
+    with closing(backend), new_seed() as seed:
         run(backend, rounds, seed)
-    except BaseException as error:
-        error.add_note(f"seed {seed}")
-        raise
-    finally:
-        backend.close()
 
 
 @pytest.mark.fault

@@ -6,17 +6,16 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.fault import table_writer
+from tests.fault import support, table_writer
+from tests.fault.support import new_seed
 from tests.store.support import BACKENDS
 from tests.store.table_support import find, make
 
-import thalweg
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, TextTerm
 
@@ -26,15 +25,7 @@ PER_ROUND = 100_000
 
 def run_round(url: str, uuid: str, base: int, rng: random.Random) -> list[list[list[str]]]:
     """Start the writers, kill them, and give what each has told."""
-    source = str(Path(thalweg.__file__).resolve().parent.parent)
-    environment = {**os.environ, "PYTHONPATH": source, "OPENBLAS_NUM_THREADS": "1"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, table_writer.__file__, url, uuid, str(number), str(base)],
-            stdout=subprocess.PIPE, env=environment, start_new_session=True,
-        )
-        for number in range(WRITERS)
-    ]  # fmt: skip
+    processes = [support.start(table_writer, url, uuid, number, base) for number in range(WRITERS)]
     texts = [b""] * WRITERS
     try:
         for place, process in enumerate(processes):
@@ -60,15 +51,14 @@ def run_round(url: str, uuid: str, base: int, rng: random.Random) -> list[list[l
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("name", sorted(BACKENDS))
 def test_acknowledged_records_survive_kill(name: str, tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(1 << 30)
-    rng = random.Random(seed)
     backend = BACKENDS[name](tmp_path)
     fields = (Field("k", FieldType.TEXT), Field("n", FieldType.INT4), Field("note", FieldType.TEXT))
     uuid = make(backend.open(), fields, key=("k",)).uuid
     backend.close()
     before: dict[str, tuple[int, str | None]] = {}
     acknowledged = 0
-    try:
+    with closing(backend), new_seed() as seed:
+        rng = random.Random(seed)
         for number in range(1, 5):
             base = number * PER_ROUND
             told = run_round(backend.url, uuid, base, rng)
@@ -97,8 +87,3 @@ def test_acknowledged_records_survive_kill(name: str, tmp_path: Path) -> None:
             before = there
             backend.close()
         assert acknowledged > 100
-    except BaseException as error:
-        error.add_note(f"seed {seed}")
-        raise
-    finally:
-        backend.close()

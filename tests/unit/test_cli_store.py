@@ -16,9 +16,8 @@ def run(*arguments: str) -> Result:
 
 
 @pytest.fixture
-def damaged(tmp_path: Path) -> str:
+def damaged(backend: SqliteBackend) -> str:
     """The address of a store with one damaged chunk."""
-    backend = SqliteBackend(tmp_path)
     store = backend.open()
     station = register(store)
     fill(store, station, 2500)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 from tests.store.layer_support import insert, make_layer, point
@@ -13,8 +11,7 @@ from thalweg.cli import cli
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    backend = SqliteBackend(tmp_path)
+def url(backend: SqliteBackend) -> str:
     store = backend.open()
     fill(store, register(store, "LUGANO"), 30)
     insert(store, make_layer(store), [(n, point(8, 46), {"name": f"P{n}"}) for n in range(1, 8)])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import apsw
 import pytest
 from tests.store.layer_support import ME, batch, by_number, edit, make_layer, point
@@ -12,13 +9,6 @@ from tests.store.support import SqliteBackend
 
 from thalweg.domain.features import Delete, Update
 from thalweg.services.features import FeatureService
-
-
-@pytest.fixture
-def backend(tmp_path: Path) -> Iterator[SqliteBackend]:
-    made = SqliteBackend(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize(

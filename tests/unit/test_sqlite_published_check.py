@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from tests.store.layer_support import ME, batch, make_layer, point
 from tests.store.published_support import publish, work
@@ -12,13 +9,6 @@ from tests.store.support import SqliteBackend, fill, register
 
 from thalweg.domain.published import SourceKind
 from thalweg.services.features import FeatureService
-
-
-@pytest.fixture
-def backend(tmp_path: Path) -> Iterator[SqliteBackend]:
-    made = SqliteBackend(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize(
