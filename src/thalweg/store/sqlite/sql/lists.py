@@ -547,7 +547,18 @@ def _contains(a: Any, b: Any, top: bool = False) -> bool:
 
 def jsonb_key(text: str) -> str:
     """What values are compared by: numbers without their spelling."""
-    return json.dumps(loads(text), default=lambda number: str(number.normalize()), ensure_ascii=False)
+    return _written(_normal(loads(text)))
+
+
+def _normal(value: Any) -> Any:
+    match value:
+        case Decimal():
+            return value.normalize(numbers.CONTEXT) if value else 0
+        case dict():
+            return {name: _normal(item) for name, item in value.items()}
+        case list():
+            return list(map(_normal, value))
+    return value
 
 
 def json_of(kind: str, value: Any) -> str:
