@@ -407,14 +407,21 @@ class Expressions:
                 raise SqlFault(f"cannot subscript type {shown(value.kind)}")
             if item.get("is_slice"):
                 bounds = [
-                    self.coerced(self.expression(item[name], scope), "int4").sql if name in item else bound
+                    self._place(item[name], scope).sql if name in item else bound
                     for name, bound in (("lidx", "1"), ("uidx", "2147483647"))
                 ]
                 value = E(f"pg_array_slice({value.sql}, {bounds[0]}, {bounds[1]})", value.kind)
             else:
-                place = self.coerced(self.expression(item["uidx"], scope), "int4")
+                place = self._place(item["uidx"], scope)
                 value = E(f"pg_element('{value.kind[1:]}', {value.sql}, {place.sql})", value.kind[1:])
         return value
+
+    def _place(self, node: Node, scope: Scope) -> E:
+        """A place in an array."""
+        place = self.expression(node, scope)
+        if place.kind != "unknown" and category(place.kind) != "N":
+            raise SqlFault("array subscript must have type integer")
+        return self.coerced(place, "int4")
 
     # -------------------------------------------------------------- operators
 
