@@ -131,6 +131,12 @@ def test_patterns_of_a_search_are_bounded(site: Site, monkeypatch: pytest.Monkey
     error = site.act("package_search", 400, q="NOT res_name:*x AND NOT res_name:*y")
     assert error["__type"] == "Search Query Error"
     assert site.act("package_search", q="NOT res_name:*x")["count"] == 1
+    # Of all workspaces together.
+    site.act("organization_create", name="hydro")
+    register(site.store, "S9", workspace_id=site.store.workspaces()["hydro"].id)
+    assert site.act("package_search", q="NOT res_name:*x")["count"] == 2
+    monkeypatch.setattr(made_packages, "MAX_COMPARED", 3)
+    assert site.act("package_search", 400, q="NOT res_name:*x")["__type"] == "Search Query Error"
 
 
 # ------------------------------------------------------------------ SQL

@@ -267,3 +267,23 @@ SELECT n & 3 AS a, n | 8 AS b, ~n AS c FROM readings ORDER BY _id
 SELECT sum(DISTINCT n) AS a, avg(DISTINCT n) AS b, count(DISTINCT ok) AS c FROM readings
 SELECT num_nulls(n, big, station) AS a, num_nonnulls(n, big) AS b FROM readings ORDER BY _id
 SELECT nullif(n, x) AS a, nullif(n, big) AS b, nullif(n, 1.5) AS c, nullif(day, at) AS d, nullif('a', station) AS e FROM readings ORDER BY _id
+-- Found by made statements.
+SELECT exact ^ 2 AS a, power(exact, 3) AS b, 2 ^ 0.5 AS c, 0.05 ^ 7 AS d, 1.5 ^ -2 AS e, n ^ 2 AS f FROM readings WHERE abs(exact) < 1000 ORDER BY _id
+SELECT ln(exact + 30) AS a, exp(1.5) AS b, exp(-20.5) AS c, log(exact + 30) AS d, log(2.0, 64.0) AS e, ln(1.05) AS f, power(2.5, 0.3) AS g FROM readings WHERE abs(exact) < 1000 ORDER BY _id
+SELECT 5::smallint + 3::smallint AS a, -(5::smallint) AS b, 7::smallint / 2::smallint AS c, stddev(n::smallint) AS d FROM readings
+SELECT to_hex(-1) AS a, to_hex(-1::bigint) AS b, to_hex(big) AS c FROM readings ORDER BY _id
+SELECT extract(julian FROM at) AS a, extract(julian FROM day) AS b FROM readings ORDER BY _id
+SELECT station ~ '^\w+$' AS a, station ~ '[[:alpha:]]{6}' AS b, substring('Ägeri ß_1' FROM '\w+') AS c, regexp_replace('Zürich, Genève', '[^\w]+', '-', 'g') AS d, 'É' ~* '[[:lower:]]' AS e FROM readings ORDER BY _id
+SELECT regexp_replace('abxc', 'x*', '#', 'g') AS a, regexp_count('abc', '\y') AS b, regexp_replace(E'a\nb', '^.', '*', 'gn') AS c, regexp_match(E'a\nb', '[^a]', 'n') AS d
+SELECT lower('İSTANBUL') AS a, upper('straße ǆ') AS b, 'İ' ILIKE 'i' AS c
+SELECT 'x' IS NULL AS a, 'x' IS NOT NULL AS b, num_nulls('x', NULL) AS c
+SELECT to_json(at) AS a, to_json(clock) AS b, json_build_object('at', at, 'x', x, 'q', exact)::text AS c, json_build_array(n, station)::text AS d FROM readings WHERE n < 3 ORDER BY _id
+SELECT json_agg(n ORDER BY _id)::text AS a, json_object_agg(_id, at ORDER BY _id)::text AS b, jsonb_agg(zoned ORDER BY _id)::text AS c FROM readings WHERE n < 3
+SELECT '{"a": [1, 1e2,  {"b":1.50}]}'::json #>> '{a,2}' AS a, '{"a":  1e2}'::json ->> 'a' AS b, '{"a": 1e2}'::jsonb ->> 'a' AS c, '{"a": {"b":1}}'::jsonb #>> '{a}' AS d, '5'::jsonb ->> 0 AS e
+SELECT '[1.0, 1e1]'::jsonb = '[1, 10]' AS a, ARRAY[1.50, 2] = ARRAY[1.5, 2.0] AS b, '[12345678901234567890123, 0.5]'::jsonb AS c
+SELECT to_char(1, 'SG99') AS a, to_char(-0.4::float, '999') AS b, to_char(0, 'FM99.99') AS c, to_char(1e20::float, '9.9') AS d, to_char(-5, '999PR') AS e, to_char(12, '99MI') AS f, to_char(7, '99S') AS g, to_char(2.5::float, '9') AS h, to_char(1234, '9G999" m"') AS i
+SELECT _id, sum(exact) OVER (ORDER BY _id ROWS 1 PRECEDING) AS a, var_pop(exact) OVER (ORDER BY _id ROWS 1 PRECEDING) AS b FROM readings ORDER BY _id
+SELECT min(_id) AS a, max(_id) AS b, count(*) AS c, max(_id) - min(_id) AS d, coalesce(max(_id), 0) AS e FROM readings
+SELECT min(_id), max(_id), count(*) FROM readings WHERE station = 'Lugano'
+SELECT min(_id), max(_id), (SELECT count(*) FROM sites) AS s FROM readings LIMIT 1
+SELECT max(_id), count(n), count(*) FILTER (WHERE ok) AS c FROM readings

@@ -79,3 +79,10 @@ SELECT d, count(*) FROM (SELECT date_trunc('day', time) AS d FROM jfk) x GROUP B
 SELECT date_trunc('day', a.time) AS d, avg(a.temp - b.temp) AS x FROM jfk a JOIN lga b ON a.time = b.time WHERE a.time < '2013-01-10' GROUP BY d ORDER BY d
 SELECT date_trunc('day', b.time) AS d, count(*) FROM jfk a LEFT JOIN ewr b ON b.time = a.time AND b.time < '2013-01-03' GROUP BY d ORDER BY d NULLS FIRST
 SELECT date_trunc('day', time) AS d, max(temp) AS m, rank() OVER (ORDER BY max(temp) DESC, date_trunc('day', time)) AS r FROM jfk GROUP BY d ORDER BY r LIMIT 5
+SELECT count(*), min(time), max(time), max(time) - min(time) AS span, min(_id) AS first, max(_id) AS last FROM jfk
+SELECT count(*) AS n, min(time), max(_id) FROM jfk WHERE time >= '2013-03-01' AND time < '2013-12-15 10:30'
+SELECT count(time), count(_id) AS ids FROM lga j WHERE j.time BETWEEN '2013-11-20' AND '2013-12-10' AND '2013-12-01' > time
+SELECT count(*) FROM jfk WHERE time > '2013-06-01' AND time < '2013-05-01'
+SELECT count(*), max(time) FROM jfk WHERE time = '2013-07-04 12:00:00+00' OR time < '2013-01-02'
+SELECT name, (SELECT count(*) FROM jfk WHERE time < opened) AS before FROM airports ORDER BY name
+SELECT count(*) FROM jfk WHERE time > NULL

@@ -73,3 +73,20 @@ SELECT interval 'one day'
 SELECT make_date(2020, 2, 30)
 SELECT split_part('a', ',', 0)
 SELECT percentile_cont(2) WITHIN GROUP (ORDER BY x) FROM readings
+SELECT to_json('x')
+SELECT n COLLATE "C" FROM readings
+SELECT quote_ident(5)
+SELECT concat_ws(1, 'a', 'b')
+SELECT make_interval(days => 1.5)
+SELECT json_extract_path(doc, 0) FROM readings
+SELECT regexp_match('a', 'a', 'g')
+SELECT exp(-1000::float)
+SELECT 1e-300::float * 1e-300::float
+SELECT degrees(1e308::float)
+SELECT to_timestamp('1e308'::float)
+SELECT interval '1 day' / 1e-300::float
+SELECT (-9223372036854775808) / (-1)
+SELECT power(-1.0, 0.5)
+SELECT to_char(1, 'SG9S')
+SELECT 'x' || '1'::jsonb
+SELECT to_date('2020-400', 'YYYY-DDD')

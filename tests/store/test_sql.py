@@ -40,6 +40,8 @@ from thalweg.sql.allowed import FUNCTIONS
 from thalweg.sql.parse import MAX_DEPTH, MAX_NODES, MAX_SQL_BYTES, MAX_TABLES, parse
 from thalweg.store.open import open_store
 from thalweg.store.sqlite.sql.calls import NAMES
+from thalweg.store.sqlite.sql.engine import HEAP_BYTES
+from thalweg.store.sqlite.sql.process import MAX_TEMPORARY_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -361,9 +363,23 @@ def test_what_takes_too_much_memory_is_refused(store: Store) -> None:
         f"SELECT repeat('a', {MAX_VALUE_BYTES}) AS a FROM generate_series(0, {MAX_ANSWER_BYTES // MAX_VALUE_BYTES})",
         f"SELECT repeat('abc', 300000) AS a FROM {many}",
     ):
-        with pytest.raises(SqlFault, match=r"memory|long|large"):
+        with pytest.raises(SqlFault, match=r"memory|long|large|sorts"):
             ask(store, {"t": table}, sql)
     assert ask(store, {"t": table}, "SELECT count(*) AS c FROM t")[1] == [{"c": 10}]
+
+
+def test_what_memory_does_not_hold_is_sorted_in_a_bounded_file(store: Store) -> None:
+    rows = 300
+    table = make(store, records=[{"name": f"{i:03d}" + "x" * 1000, "n": i} for i in range(rows)])
+    grouped = "SELECT left(a.name, 3) AS k, sum(b.n) AS s FROM t a, t b GROUP BY a.name ORDER BY 1 DESC LIMIT 1"
+    # The groups of 90,000 names of a thousand letters.
+    assert rows**2 * 1000 > 2 * HEAP_BYTES
+    assert ask(store, {"t": table}, grouped)[1] == [{"k": "299", "s": rows * (rows - 1) // 2}]
+    wanted = MAX_TEMPORARY_BYTES // 1000 // rows**2 + 1
+    longer = grouped.replace("t b", f"t b, generate_series(1, {wanted})")
+    with pytest.raises(SqlFault, match="sorts or groups more than it may"):
+        ask(store, {"t": table}, longer)
+    assert ask(store, {"t": table}, grouped)[1]
 
 
 def test_too_many_that_wait_are_told_to_come_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ from thalweg.domain.tables import Package, Table
 MAX_COUNTED_VALUES: Final = 100_000
 """Values of a facet that are asked of the store when those of made packages are to be added to them."""
 MAX_COMPARED: Final = 500_000
-"""Values of a made package that one search compares with patterns: some 0.2 s."""
+"""Values of made packages, all workspaces' together, that one search compares with patterns: some 0.2 s."""
 _WORDS: Final = re.compile(r"[^\W_]+")
 
 
@@ -48,17 +48,34 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
+class Comparisons:
+    """What one search has compared so far."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, count: int) -> None:
+        """Raises InvalidParameter ``q``: it is too much."""
+        self._count += count
+        if self._count > MAX_COMPARED:
+            raise InvalidParameter("q", "The query compares too many values with patterns; ask for whole words.")
+
+
 class MadePackage:
     """A package as it is looked through. ``resources``: those that the caller sees, asked for when they count."""
 
     def __init__(
-        self, package: Package, terms: Mapping[str, Sequence[str]], resources: Callable[[], Sequence[Table]]
+        self,
+        package: Package,
+        terms: Mapping[str, Sequence[str]],
+        resources: Callable[[], Sequence[Table]],
+        comparisons: Comparisons,
     ) -> None:
         self.package = package
+        self._comparisons = comparisons
         self._terms = terms
         self._resources = resources
         self._known: dict[str, str] = {}
-        self._compared = 0
 
     def values(self, field: str) -> Iterator[str]:
         """Of a field, as far as such a package has it."""
@@ -119,9 +136,7 @@ class MadePackage:
                 return any(_lies_between(value, node) for value in self.values(node.field))
 
     def _matches(self, text: str, values: Collection[str]) -> bool:
-        self._compared += len(values)
-        if self._compared > MAX_COMPARED:
-            raise InvalidParameter("q", "The query compares too many values with patterns; ask for whole words.")
+        self._comparisons.add(len(values))
         # Stars and question marks alone mean something.
         pattern = re.compile(translate(text.replace("[", "[[]")))
         return any(pattern.match(value) for value in values)

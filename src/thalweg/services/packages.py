@@ -16,7 +16,7 @@ from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.packages import Group, PackagePage, PackageQuery, Sight, Vocabulary
 from thalweg.domain.store import Store
 from thalweg.domain.tables import Package, Table
-from thalweg.services.made_packages import MadePackage, joined, wanted_of
+from thalweg.services.made_packages import Comparisons, MadePackage, joined, wanted_of
 from thalweg.services.tables import TableService, check_document, check_name
 
 MAX_TAG: Final = 100
@@ -64,6 +64,7 @@ class PackageService:
 
     def _made(self, principal: Principal, private: bool) -> Iterator[MadePackage]:
         names = {workspace.id: workspace for workspace in self._store.workspaces().values()}
+        comparisons = Comparisons()
         for package in sorted(self._tables.made_packages(principal), key=lambda each: each.name):
             if not package.public and not private:
                 continue
@@ -73,7 +74,7 @@ class PackageService:
                 "owner_org": (owner.uuid,), "state": ("active",), "dataset_type": ("dataset",),
                 "capacity": ("public" if package.public else "private",), "tags": package.document["tags"],
             }  # fmt: skip
-            yield MadePackage(package, terms, cache(partial(self._tables.tables, package, principal)))
+            yield MadePackage(package, terms, cache(partial(self._tables.tables, package, principal)), comparisons)
 
     def changed_last(self, principal: Principal, *, limit: int, offset: int) -> list[Package]:
         """Packages that were stored, the last changed one first."""

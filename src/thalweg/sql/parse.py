@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import pgparse
@@ -77,6 +78,18 @@ def parse(sql: str) -> Statement:
     checker = _Checker()
     checker.select(body, frozenset(), 1)
     return Statement(body, tuple(checker.tables))
+
+
+@lru_cache(500)
+def is_free(word: str) -> bool:
+    """Whether a word of small letters is no keyword, or one that may name a table and a function: quote_ident() leaves
+    those as they are."""
+    try:
+        pgparse.parse(f"SELECT FROM {word}")
+        pgparse.parse(f"CREATE FUNCTION {word}() RETURNS int AS ''")
+    except pgparse.PGQueryError:
+        return False
+    return True
 
 
 def _too_deep() -> SqlFault:

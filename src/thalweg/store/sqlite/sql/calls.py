@@ -10,13 +10,12 @@ from thalweg.domain.table_sql import SqlFault
 from thalweg.sql.parse import walk
 from thalweg.store.sqlite.sql import intervals
 from thalweg.store.sqlite.sql.aggregates import WINDOWED
-from thalweg.store.sqlite.sql.expressions import Expressions, names_of
+from thalweg.store.sqlite.sql.expressions import MAX_ARGUMENTS, Expressions, names_of
 from thalweg.store.sqlite.sql.relations import TIME, is_never_null, step_column
 from thalweg.store.sqlite.sql.scope import E, Node, Scope
 from thalweg.store.sqlite.sql.signatures import AGGREGATES, FUNCTIONS, Signature
 from thalweg.store.sqlite.sql.types import choose, common, shown
 
-_MAX_ARGUMENTS: Final = 100
 _COLUMN: Final = re.compile("[a-z][0-9]+[.][a-z]+[0-9]*")
 """The text of a column."""
 _SERIES: Final = [
@@ -87,8 +86,8 @@ def has_set(value: Any) -> bool:
 class Calls(Expressions):
     def call(self, body: Node, scope: Scope) -> E:
         name = names_of(body["funcname"])[-1]
-        if len(body.get("args", ())) > _MAX_ARGUMENTS:
-            raise SqlFault(f"cannot pass more than {_MAX_ARGUMENTS} arguments to a function")
+        if len(body.get("args", ())) > MAX_ARGUMENTS:
+            raise SqlFault(f"cannot pass more than {MAX_ARGUMENTS} arguments to a function")
         if body.get("func_variadic"):
             raise SqlFault("VARIADIC is not supported")
         if name in AGGREGATE_NAMES:
@@ -205,8 +204,8 @@ class Calls(Expressions):
         values = [self.coerced(value, "text") if value.kind == "unknown" else value for value in values]
         if name.endswith("object") and len(values) % 2:
             raise SqlFault("argument list must have even number of elements")
-        pairs = ", ".join(f"'{value.kind}', {value.sql}" for value in values)
-        made = f"pg_build_{'object' if name.endswith('object') else 'array'}({pairs})"
+        given = ", ".join((f"'{' '.join(value.kind for value in values)}'", *(value.sql for value in values)))
+        made = f"pg_build_{'object' if name.endswith('object') else 'array'}({given})"
         return E(f"pg_jsonb({made})" if kind == "jsonb" else made, kind)
 
     def _make_interval(self, body: Node, scope: Scope) -> E:

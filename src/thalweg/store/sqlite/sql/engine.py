@@ -195,9 +195,10 @@ class Engine:
             # What a function gives is no integer of SQLite's.
             raise SqlFault("bigint out of range") from None
         except (apsw.FullError, apsw.IOError) as error:
-            if "write" in str(error) or isinstance(error, apsw.FullError):
-                raise SqlFault("the statement sorts or groups more than it may; ask for less at once") from None
-            raise
+            if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) != apsw.SQLITE_IOERR_WRITE:
+                raise
+            # Nothing is written but what is sorted and grouped.
+            raise SqlFault("the statement sorts or groups more than it may; ask for less at once") from None
         except apsw.TooBigError:
             raise SqlFault("a value is longer than it may be") from None
         except apsw.SQLError as error:

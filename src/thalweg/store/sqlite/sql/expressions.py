@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import reduce
 from typing import Any, Final
 
 from thalweg.domain.table_sql import SqlFault
@@ -18,6 +19,8 @@ from thalweg.store.sqlite.sql.types import KEYED, NAMES, cast_template, category
 from thalweg.store.sqlite.table_text import match_expression
 
 MAX_BINDINGS: Final = 5_000
+MAX_ARGUMENTS: Final = 100
+"""Of a function; SQLite takes 127."""
 NULL: Final = E("NULL", "unknown", None, True)
 _COMPARISONS: Final = {"=": "=", "<>": "<>", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 _TURNED: Final = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -215,7 +218,7 @@ class Expressions:
             case "CaseExpr":
                 return self._case(body, scope)
             case "CoalesceExpr":
-                values, wanted = self.together([self.expression(a, scope) for a in body["args"]], "COALESCE")
+                values, wanted = self._listed(body["args"], scope, "COALESCE")
                 if len(values) == 1:
                     return values[0]
                 return E(f"coalesce({', '.join(v.sql for v in values)})", wanted)
@@ -327,6 +330,11 @@ class Expressions:
         }  # fmt: skip
         return E(f"({value} {words[body['booltesttype']]})", "bool")
 
+    def _listed(self, nodes: Sequence[Node], scope: Scope, what: str) -> tuple[list[E], str]:
+        if len(nodes) > MAX_ARGUMENTS:
+            raise SqlFault(f"cannot pass more than {MAX_ARGUMENTS} arguments to {what}")
+        return self.together([self.expression(node, scope) for node in nodes], what)
+
     def together(self, values: list[E], what: str) -> tuple[list[E], str]:
         """Brought to one type, and that type."""
         wanted = common([value.kind for value in values], what)
@@ -352,7 +360,7 @@ class Expressions:
 
     def _extreme(self, body: Node, scope: Scope) -> E:
         name = "greatest" if body["op"] == "IS_GREATEST" else "least"
-        values, wanted = self.together([self.expression(a, scope) for a in body["args"]], name.upper())
+        values, wanted = self._listed(body["args"], scope, name.upper())
         self.sort_key(E("", wanted))
         suffix = "_numeric" if wanted == "numeric" else ""
         return E(f"pg_{name}{suffix}({', '.join(value.sql for value in values)})", wanted)
@@ -383,7 +391,13 @@ class Expressions:
             values, kind = self.together(values, "ARRAY")
         if kind in ("json", "jsonb"):
             raise SqlFault("arrays of json are not supported")
-        return E(f"pg_make_array('{kind}'{''.join(f', {value.sql}' for value in values)})", f"_{kind}")
+        if all(value.is_constant for value in values):
+            return E(self.bind(lists.make_array(kind, *(value.literal for value in values))), f"_{kind}")
+        made = [
+            f"pg_make_array('{kind}'{''.join(f', {value.sql}' for value in values[i : i + MAX_ARGUMENTS])})"
+            for i in range(0, len(values), MAX_ARGUMENTS)
+        ]
+        return E(reduce(lambda array, more: f"pg_array_cat({array}, {more})", made), f"_{kind}")
 
     def _indirection(self, body: Node, scope: Scope) -> E:
         value = self.expression(body["arg"], scope)
@@ -393,14 +407,21 @@ class Expressions:
                 raise SqlFault(f"cannot subscript type {shown(value.kind)}")
             if item.get("is_slice"):
                 bounds = [
-                    self.coerced(self.expression(item[name], scope), "int4").sql if name in item else bound
+                    self._place(item[name], scope).sql if name in item else bound
                     for name, bound in (("lidx", "1"), ("uidx", "2147483647"))
                 ]
                 value = E(f"pg_array_slice({value.sql}, {bounds[0]}, {bounds[1]})", value.kind)
             else:
-                place = self.coerced(self.expression(item["uidx"], scope), "int4")
+                place = self._place(item["uidx"], scope)
                 value = E(f"pg_element('{value.kind[1:]}', {value.sql}, {place.sql})", value.kind[1:])
         return value
+
+    def _place(self, node: Node, scope: Scope) -> E:
+        """A place in an array."""
+        place = self.expression(node, scope)
+        if place.kind != "unknown" and category(place.kind) != "N":
+            raise SqlFault("array subscript must have type integer")
+        return self.coerced(place, "int4")
 
     # -------------------------------------------------------------- operators
 

@@ -27,6 +27,7 @@ _REST: Final = struct.Struct(">iiq")
 _EPOCH: Final = datetime(1970, 1, 1)
 _MICRO: Final = timedelta(microseconds=1)
 FIRST_US: Final = (datetime(1, 1, 1) - _EPOCH) // _MICRO
+MILLENNIUM_US: Final = 10_957 * DAY_US
 LAST_US: Final = (datetime.max - _EPOCH) // _MICRO
 
 Parts = tuple[int, int, int]
@@ -742,4 +743,5 @@ _LENGTHS: Final = {
 
 
 def epoch_instant(seconds: float) -> int:
-    return checked(round(seconds * 1_000_000))
+    """Floats are counted from the year 2000 there, which is seen in their last digits."""
+    return checked(round((seconds - MILLENNIUM_US / 1e6) * 1e6) + MILLENNIUM_US)

@@ -547,7 +547,18 @@ def _contains(a: Any, b: Any, top: bool = False) -> bool:
 
 def jsonb_key(text: str) -> str:
     """What values are compared by: numbers without their spelling."""
-    return json.dumps(loads(text), default=lambda number: str(number.normalize()), ensure_ascii=False)
+    return _written(_normal(loads(text)))
+
+
+def _normal(value: Any) -> Any:
+    match value:
+        case Decimal():
+            return value.normalize(numbers.CONTEXT) if value else 0
+        case dict():
+            return {name: _normal(item) for name, item in value.items()}
+        case list():
+            return list(map(_normal, value))
+    return value
 
 
 def json_of(kind: str, value: Any) -> str:
@@ -572,18 +583,19 @@ def json_of(kind: str, value: Any) -> str:
             return dumps(text_of(kind, value))
 
 
-def build_array(*pairs: Any) -> str:
-    """Of kinds and values in turn."""
-    return _bounded(f"[{', '.join(json_of(pairs[i], pairs[i + 1]) for i in range(0, len(pairs), 2))}]")
+def build_array(kinds: str, *values: Any) -> str:
+    """``kinds``: of the values in turn, blanks between them."""
+    return _bounded(f"[{', '.join(map(json_of, kinds.split(), values))}]")
 
 
-def build_object(*pairs: Any) -> str:
+def build_object(kinds: str, *values: Any) -> str:
+    """Of names and values in turn."""
+    given = list(zip(kinds.split(), values, strict=True))
     parts: list[str] = []
-    for i in range(0, len(pairs), 4):
-        kind, name, value_kind, value = pairs[i : i + 4]
+    for (name_kind, name), (kind, value) in zip(given[::2], given[1::2], strict=True):
         if name is None:
             raise SqlFault("null value not allowed for object key")
-        parts.append(f"{dumps(text_of(kind, name))} : {json_of(value_kind, value)}")
+        parts.append(f"{dumps(text_of(name_kind, name))} : {json_of(kind, value)}")
     return _bounded("{" + ", ".join(parts) + "}")
 
 

@@ -99,8 +99,8 @@ gcd | int8 int8 -> int8 | pg_gcd
 lcm | int4 int4 -> int4 | pg_int4(pg_lcm({0}, {1}))
 lcm | int8 int8 -> int8 | pg_lcm
 scale | numeric -> int4 | pg_numeric_scale
-width_bucket | float8 float8 float8 int4 -> int4 | pg_width_bucket_float
-width_bucket | numeric numeric numeric int4 -> int4 | pg_width_bucket_numeric
+width_bucket | float8 float8 float8 int4 -> int4 | pg_int4(pg_width_bucket_float({0}, {1}, {2}, {3}))
+width_bucket | numeric numeric numeric int4 -> int4 | pg_int4(pg_width_bucket_numeric({0}, {1}, {2}, {3}))
 to_hex | int4 -> text | pg_to_hex4
 to_hex | int8 -> text | pg_to_hex8
 length char_length character_length | text -> int4 | pg_length

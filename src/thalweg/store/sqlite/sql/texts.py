@@ -12,6 +12,7 @@ from typing import Any, Final
 import re2
 
 from thalweg.domain.table_sql import MAX_VALUE_BYTES, SqlFault
+from thalweg.sql.parse import is_free
 
 MAX_PATTERN: Final = 1_000
 """Longest regular expression; RE2 takes time in proportion to pattern times text."""
@@ -563,7 +564,7 @@ def md5(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-_PLAIN_IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_$]*", re.ASCII)
+_PLAIN_IDENTIFIER: Final = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 
 
 def quote_literal(text: str) -> str:
@@ -573,7 +574,7 @@ def quote_literal(text: str) -> str:
 
 def quote_ident(text: str) -> str:
     quoted = text.replace('"', '""')
-    return text if _PLAIN_IDENTIFIER.fullmatch(text) else f'"{quoted}"'
+    return text if _PLAIN_IDENTIFIER.fullmatch(text) and is_free(text) else f'"{quoted}"'
 
 
 def encode_bytes(text: str, form: str) -> str:
