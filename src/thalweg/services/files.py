@@ -26,7 +26,8 @@ _TYPES: Final = {
     ".json": "application/json", ".parquet": "application/vnd.apache.parquet",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     ".ndjson": "application/x-ndjson", ".jsonl": "application/x-ndjson", ".tab": "text/tab-separated-values",
-    ".gz": "application/gzip", ".gpkg": "application/geopackage+sqlite3", ".md": "text/markdown", ".yaml": "application/yaml",
+    ".gz": "application/gzip", ".gpkg": "application/geopackage+sqlite3", ".md": "text/markdown",
+    ".yaml": "application/yaml",
 }  # fmt: skip
 
 

@@ -32,8 +32,9 @@ from thalweg.domain.tables import Table
 _log = logging.getLogger(__name__)
 
 LOADABLE: Final = {
-    "csv": "CSV", "tsv": "TSV", "tab": "TSV", "json": "JSON", "ndjson": "NDJSON", "jsonl": "NDJSON", "geojson": "GeoJSON",
-    "xlsx": "XLSX", "xlsm": "XLSX", "xlsb": "XLSX", "xls": "XLS", "ods": "ODS", "parquet": "Parquet", "txt": "CSV",
+    "csv": "CSV", "tsv": "TSV", "tab": "TSV", "json": "JSON", "ndjson": "NDJSON", "jsonl": "NDJSON",
+    "geojson": "GeoJSON", "xlsx": "XLSX", "xlsm": "XLSX", "xlsb": "XLSX", "xls": "XLS", "ods": "ODS",
+    "parquet": "Parquet", "txt": "CSV",
 }  # fmt: skip
 """Formats that are loaded, by the ending of a file's name, after which there may be ``.gz``."""
 MAX_OPEN: Final = 1_000
