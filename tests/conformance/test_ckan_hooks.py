@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from tests.conformance.ckan_support import Site
 from tests.store.support import STEP, T0, WAIT_S, block, insert, register
 
 from thalweg.domain.access import Role, User
+from thalweg.domain.hooks import WebHook
 from thalweg.services import hooks
 from thalweg.services.hooks import allowed
 
@@ -208,6 +211,65 @@ def test_an_unreachable_address_holds_up_nobody_else(site: Site, receiver: Recei
     work.round()
     assert len(receiver.got) == 1
     assert [hook.failures for hook in site.store.hooks()] == [1, 0]
+
+
+def test_receivers_that_hang_hold_up_nobody_else(
+    site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hooks, "AT_ONCE", 1)
+    monkeypatch.setattr(hooks, "QUICK_S", 0.05)
+    table = site.table(FIELDS)
+    for _ in range(4):
+        site.act("thalweg_hook_create", resource_id=table, url=receiver.url)
+    *hanging, _ = [hook.id for hook in site.store.hooks()]
+    work = hooks.HookWork(site.store, site.application.services.tables, (receiver.url,))
+    free = threading.Event()
+    real = work._post
+
+    def post(hook: WebHook, body: bytes, turn: hooks._Turn) -> str:
+        if hook.id in hanging:
+            free.wait(20)
+        return real(hook, body, turn)
+
+    work._post = post  # type: ignore[method-assign]
+    write(site, table, 1)
+    work.start()
+    try:
+        until(lambda: receiver.ids == [1])
+        write(site, table, 2)
+        until(lambda: receiver.ids == [1, 2])
+        assert [hook.position for hook in site.store.hooks()] == [0, 0, 0, 2]
+    finally:
+        free.set()
+        until(lambda: [hook.position for hook in site.store.hooks()] == [2] * 4)
+        work.close()
+
+
+def test_a_receiver_that_drips_its_answer_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooks, "TIMEOUT_S", 0.5)
+    table = site.table(FIELDS)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/hook"
+        site.store.add_hook(WebHook(0, "", 1, table, url, "s")).result(WAIT_S)
+        work = hooks.HookWork(site.store, site.application.services.tables, (url,))
+        write(site, table, 1)
+
+        def drip() -> None:
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):
+                while True:
+                    connection.sendall(b"H")
+                    time.sleep(0.1)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        begun_s = time.monotonic()
+        work.round()
+        assert time.monotonic() - begun_s < 5
+        thread.join()
+        work.close()
+    (hook,) = site.store.hooks()
+    assert (hook.failures, hook.position) == (1, 0)
 
 
 def test_a_hook_ends_with_its_resource(site: Site, receiver: Receiver) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from tests.conformance.ckan_support import Site
 
-from thalweg.domain.packages import JobState, LoadJob
+from thalweg.domain.packages import JobState, LoadJob, StoredFile
 from thalweg.domain.tables import Table
 from thalweg.services.job_child import NICE
-from thalweg.services.table_jobs import MAX_ATTEMPTS, MAX_MESSAGE, STALE_S, JobRunner
+from thalweg.services.table_jobs import MAX_ATTEMPTS, MAX_MESSAGE, STALE_S, JobRunner, ending_of
 
 
 @pytest.fixture
@@ -79,6 +79,17 @@ def test_an_uploaded_table_is_loaded(site: Site) -> None:
     )  # fmt: skip
     assert site.application.job_runner.step()
     assert site.rows(resource, fields="station") == [["Cremona"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "ending"),
+    [
+        ("a.csv.gz", "", "csv"), ("A.JSONL", "", "jsonl"), ("a.xls", "", "xls"), ("a.zip", "", ""), ("a.txt", "", ""),
+        ("a.txt", "CSV", "csv"), ("a", "GeoJSON", "geojson"), ("a.gz", "", ""),
+    ],
+)  # fmt: skip
+def test_files_are_known_by_their_endings_or_what_is_said(name: str, format: str, ending: str) -> None:
+    assert ending_of(StoredFile("k", name, 1, "", ""), Table(1, "", 1, 1, document={"format": format})) == ending
 
 
 def test_a_file_that_cannot_be_loaded_says_why_and_leaves_what_was_there(site: Site) -> None:

@@ -425,6 +425,25 @@ def test_names_of_fields_by_hand() -> None:
     assert len(notes) == 4
 
 
+@pytest.mark.parametrize(
+    ("package", "content", "message"), [("rivers", 'a\n"x', "is not CSV"), ("No Name", "a\n1\n", "lower")]
+)
+def test_a_command_that_fails_leaves_no_dataset(tmp_path: Path, package: str, content: str, message: str) -> None:
+    from click.testing import CliRunner
+
+    from thalweg.cli import cli
+
+    url = f"sqlite:///{tmp_path}/c.sqlite"
+    file = write(tmp_path / "a.csv", content)
+    failed = CliRunner().invoke(cli, ["load", "table", str(file), "--store", url, "--package", package])
+    assert failed.exit_code == 2
+    assert message in failed.output
+    made = app.open_store(url)
+    assert made.packages() == []
+    assert (made.info().packages, made.info().tables, made.info().records) == (0, 0, 0)
+    made.close()
+
+
 def test_command_tells_what_it_did(tmp_path: Path) -> None:
     from click.testing import CliRunner
 

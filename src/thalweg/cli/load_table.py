@@ -76,8 +76,10 @@ def table(settings: Settings, file: Path, **given: Any) -> None:
 
                     report = load_table_file(store, target.uuid, file, options=options, by=by, progress=show)
         except BaseException:
-            if made:
-                # A resource that was made for a file that could not be loaded.
+            # What was made for a file that could not be loaded.
+            if made == "package":
+                store.purge_package(target.package_id, by=by).result()
+            elif made:
                 store.delete_resource(target.id, by=by).result()
             raise
     finally:
@@ -90,7 +92,7 @@ def table(settings: Settings, file: Path, **given: Any) -> None:
     kinds = ", ".join(f"{name} {kind}" for name, kind in report.fields)
     click.echo(f"Fields: {kinds}")
     rate = report.rows / max(report.seconds, 1e-6)
-    click.echo(f"{report.rows:,} records in {report.seconds:.1f} s ({rate:,.0f} a second)")
+    click.echo(f"{report.rows:,} record{'s' * (report.rows != 1)} in {report.seconds:.1f} s ({rate:,.0f} a second)")
     click.echo(f"Resource: {target.uuid}")
 
 
@@ -110,24 +112,29 @@ def _types(given: tuple[str, ...]) -> dict[str, str]:
     return types
 
 
-def _resource(store: Store, file: Path, given: dict[str, Any], by: Actor) -> tuple[Table, bool]:
-    """The resource that is loaded into, and whether it was made now."""
+def _resource(store: Store, file: Path, given: dict[str, Any], by: Actor) -> tuple[Table, str]:
+    """The resource that is loaded into, and what was made for it now: a ``resource``, or a ``package``, too."""
     from thalweg.domain.errors import InvalidParameter, NotFound
     from thalweg.domain.tables import Package, Table
+    from thalweg.services.tables import check_name
 
     if given["resource"]:
-        return store.table(given["resource"]), False
+        return store.table(given["resource"]), ""
     if not given["package"]:
         raise InvalidParameter("resource", "Say where the table belongs: --resource UUID or --package NAME.")
     if not file.is_file():
         raise NotFound("source", f"There is no file '{file}'.")
+    made = "resource"
     try:
         package = store.package(given["package"])
     except NotFound:
         workspace = store.workspaces().get(given["workspace"])
         if workspace is None:
             raise NotFound("workspace", f"There is no workspace '{given['workspace']}'.") from None
+        check_name(given["package"])
+        made = "package"
         new = Package(0, "", workspace.id, given["package"], given["package"], not given["private"])
         package = store.put_package(new, by=by).result()
     name = given["name"] or file.name
-    return store.put_resource(Table(0, "", package.workspace_id, package.id, name, "datastore"), by=by).result(), True
+    new_table = Table(0, "", package.workspace_id, package.id, name, "datastore")
+    return store.put_resource(new_table, by=by).result(), made

@@ -143,6 +143,9 @@ def info(as_json: bool, settings: Settings) -> None:
         ("event streams", f"{found.event_streams:,}"),
         ("members", f"{found.members:,}"),
         ("views", f"{found.views:,}"),
+        ("packages", f"{found.packages:,}"),
+        ("tables", f"{found.tables:,}"),
+        ("records", f"{found.records:,}"),
     ]
     lines += [(f"bytes of {part}", f"{size:,}") for part, size in sorted(found.bytes_per_part.items())]
     width = max(len(name) for name, _ in lines)

@@ -359,6 +359,9 @@ class StoreInfo:
     event_streams: int = 0
     members: int = 0
     views: int = 0
+    packages: int = 0
+    tables: int = 0
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)

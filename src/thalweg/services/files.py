@@ -25,7 +25,9 @@ _TYPES: Final = {
     ".csv": "text/csv", ".tsv": "text/tab-separated-values", ".geojson": "application/geo+json",
     ".json": "application/json", ".parquet": "application/vnd.apache.parquet",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".gpkg": "application/geopackage+sqlite3", ".md": "text/markdown", ".yaml": "application/yaml",
+    ".ndjson": "application/x-ndjson", ".jsonl": "application/x-ndjson", ".tab": "text/tab-separated-values",
+    ".gz": "application/gzip", ".gpkg": "application/geopackage+sqlite3", ".md": "text/markdown",
+    ".yaml": "application/yaml",
 }  # fmt: skip
 
 

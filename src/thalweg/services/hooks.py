@@ -41,10 +41,14 @@ MAX_RECORDS: Final = 500
 MAX_BYTES: Final = 4 << 20
 """Their text together, but for the first one."""
 AT_ONCE: Final = 8
-"""Hooks that are delivered to at once, of those with quick receivers, and as many of all others: a receiver that hangs
-keeps its place for TIMEOUT_S, and holds up none but its like."""
+"""Quick receivers that are told at once."""
+SLOW_AT_ONCE: Final = 16
+"""Others that are, so that a receiver that hangs, for TIMEOUT_S each time, holds up none but its like."""
 QUICK_S: Final = 1.0
-"""A receiver that took longer the last time, or failed, is none of the quick ones."""
+"""A receiver that takes longer, did so the last time, or failed, is none of the quick ones."""
+THREADS: Final = 32
+STOP_S: Final = 2.0
+"""Time of deliveries that are under way when the server stops; those cut off are made again."""
 TURN_S: Final = 2.0
 """After so long a hook with more to be told makes way for others."""
 MAX_URL: Final = 2_000
@@ -145,8 +149,11 @@ class _Turn:
     hook: WebHook
     done: Future[bool] | None = None
     connection: http.client.HTTPConnection | None = None
-    until_s: float = math.inf
-    """When the connection is cut off."""
+    begun_s: float = math.inf
+    """When the delivery began."""
+
+    def is_late(self, after_s: float) -> bool:
+        return time.monotonic() - self.begun_s > after_s
 
 
 class HookWork:
@@ -159,10 +166,11 @@ class HookWork:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._held = False
-        self._quick = ThreadPoolExecutor(AT_ONCE, "web-hook")
-        self._others = ThreadPoolExecutor(AT_ONCE, "slow-web-hook")
+        self._threads = ThreadPoolExecutor(THREADS, "web-hook")
         self._slow: set[int] = set()
         """Hooks whose receivers are not quick."""
+        self._told_s: dict[int, float] = {}
+        """When a hook had its last turn: who waits longest is next."""
         self._turns: dict[int, _Turn] = {}
         """By hook; written by the thread that begins them alone."""
 
@@ -177,10 +185,10 @@ class HookWork:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        end_s = time.monotonic() + STOP_S
         while self._turns:
-            self._end_turns(POLL_S)
-        self._quick.shutdown()
-        self._others.shutdown()
+            self._end_turns(POLL_S, TIMEOUT_S if time.monotonic() < end_s else 0)
+        self._threads.shutdown()
         if self._held:
             self._store.leave_hook_work()
 
@@ -189,7 +197,7 @@ class HookWork:
         while not self._stop.wait(wait_s):
             wait_s = IDLE_POLL_S
             try:
-                self._end_turns(0)
+                self._end_turns(0, TIMEOUT_S)
                 if self._store.hooks():
                     wait_s = POLL_S
                     self._held = self._store.hold_hook_work()
@@ -205,21 +213,41 @@ class HookWork:
         self._begin_turns()
         more = False
         while self._turns:
-            more |= self._end_turns(POLL_S)
+            more |= self._end_turns(POLL_S, TIMEOUT_S)
         return more
 
+    def _waits(self, hook: WebHook) -> bool:
+        """Whether there may be something to tell."""
+        try:
+            return self._tables.newest(self._tables.unguarded(hook.resource)) > hook.position
+        except NotFound:
+            # Its end is to be written.
+            return True
+
     def _begin_turns(self) -> None:
-        """A turn for each hook that is due and has none."""
+        """A turn for each hook that is due, as far as there is room for its like."""
         now_us = time.time_ns() // 1000
         known = self._store.hooks()
-        self._slow &= {hook.id for hook in known}
-        for hook in known:
-            if hook.next_us <= now_us and hook.id not in self._turns:
-                turn = self._turns[hook.id] = _Turn(hook)
-                pool = self._others if hook.id in self._slow or hook.failures else self._quick
-                turn.done = pool.submit(self._deliveries, turn)
+        ids = {hook.id for hook in known}
+        self._slow &= ids
+        self._told_s = {key: told_s for key, told_s in self._told_s.items() if key in ids}
+        due = [hook for hook in known if hook.next_us <= now_us and hook.id not in self._turns]
+        slow = sum(key in self._slow or turn.is_late(QUICK_S) for key, turn in self._turns.items())
+        quick = len(self._turns) - slow
+        for hook in sorted(due, key=lambda hook: self._told_s.get(hook.id, 0.0)):
+            if len(self._turns) >= THREADS:
+                return
+            if hook.failures:
+                self._slow.add(hook.id)
+            is_slow = hook.id in self._slow
+            if (slow >= SLOW_AT_ONCE if is_slow else quick >= AT_ONCE) or not self._waits(hook):
+                continue
+            slow, quick = slow + is_slow, quick + (not is_slow)
+            self._told_s[hook.id] = time.monotonic()
+            turn = self._turns[hook.id] = _Turn(hook)
+            turn.done = self._threads.submit(self._deliveries, turn)
 
-    def _end_turns(self, wait_s: float) -> bool:
+    def _end_turns(self, wait_s: float, timeout_s: float) -> bool:
         """Let go of turns that are over, and cut off receivers whose time is; whether one of them has more to tell."""
         if wait_s and self._turns:
             wait([turn.done for turn in self._turns.values() if turn.done is not None], wait_s, FIRST_COMPLETED)
@@ -233,7 +261,7 @@ class HookWork:
                 elif error is not None:
                     _log.error("web hook %s failed; it is tried again", turn.hook.uuid, exc_info=error)
                 more |= error is None and turn.done.result()
-            elif time.monotonic() > turn.until_s and turn.connection is not None:
+            elif turn.is_late(timeout_s) and turn.connection is not None:
                 with suppress(OSError, AttributeError):
                     turn.connection.sock.shutdown(socket.SHUT_RDWR)
         return more
@@ -260,14 +288,13 @@ class HookWork:
         body, last, whole = _body(hook, table, self._tables)
         if last is None:
             return None
-        begun_s = time.monotonic()
-        turn.until_s = begun_s + TIMEOUT_S
+        turn.begun_s = time.monotonic()
         problem = self._post(hook, body, turn)
-        turn.until_s, turn.connection = math.inf, None
-        if problem or time.monotonic() - begun_s > QUICK_S:
+        if problem or turn.is_late(QUICK_S):
             self._slow.add(hook.id)
         else:
             self._slow.discard(hook.id)
+        turn.begun_s, turn.connection = math.inf, None
         if not problem:
             told = replace(hook, position=last, failures=0, next_us=0, problem="")
             self._store.note_delivery(told).result()

@@ -32,10 +32,11 @@ from thalweg.domain.tables import Table
 _log = logging.getLogger(__name__)
 
 LOADABLE: Final = {
-    "csv": "CSV", "tsv": "TSV", "tab": "TSV", "json": "JSON", "geojson": "GeoJSON", "xlsx": "XLSX",
+    "csv": "CSV", "tsv": "TSV", "tab": "TSV", "json": "JSON", "ndjson": "NDJSON", "jsonl": "NDJSON",
+    "geojson": "GeoJSON", "xlsx": "XLSX", "xlsm": "XLSX", "xlsb": "XLSX", "xls": "XLS", "ods": "ODS",
     "parquet": "Parquet", "txt": "CSV",
 }  # fmt: skip
-"""Formats that are loaded, by the ending of a file's name."""
+"""Formats that are loaded, by the ending of a file's name, after which there may be ``.gz``."""
 MAX_OPEN: Final = 1_000
 """Most jobs that wait."""
 MAX_ATTEMPTS: Final = 3
@@ -54,7 +55,7 @@ Command = Callable[[Path, Table], Sequence[str]]
 
 def ending_of(file: StoredFile, table: Table) -> str:
     """The ending by which a file is read, from its name, or else from what is said of its format; empty: none."""
-    found = _ENDING.search(file.name.lower())
+    found = _ENDING.search(file.name.lower().removesuffix(".gz"))
     if found is not None and found[1] in LOADABLE and found[1] != "txt":
         return found[1]
     said = str(table.document.get("format") or "").lower()

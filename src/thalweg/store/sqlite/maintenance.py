@@ -55,6 +55,9 @@ COUNTS: Final = """
 STREAM_COUNTS: Final = """
     SELECT count(*), coalesce(sum(members), 0), coalesce(sum(size_bytes), 0), (SELECT count(*) FROM stream_view)
     FROM stream_state"""
+TABLE_COUNTS: Final = """
+    SELECT (SELECT count(*) FROM package), count(*), coalesce(sum(s.count), 0)
+    FROM package_resource r JOIN table_state s ON s.table_id = r.id WHERE r.active"""
 FIGURES: Final = "SELECT count(*), coalesce(sum(rows), 0), coalesce(sum(tail_rows), 0) FROM track_state"
 FEW_FIGURES: Final = """
     SELECT (SELECT count(*) FROM procedure), (SELECT value FROM counter WHERE name = 'reopened'),
@@ -324,6 +327,7 @@ class Maintenance:
                     name = f"{word} {identifiers.get(int(number), number)}" if number else word
                     parts[name] = parts.get(name, 0) + size
         ((streams, members, member_bytes, views),) = self._readers.rows(STREAM_COUNTS)
+        ((packages, tables, records),) = self._readers.rows(TABLE_COUNTS)
         if member_bytes:
             parts["members"] = member_bytes
         return StoreInfo(
@@ -344,6 +348,9 @@ class Maintenance:
             event_streams=streams,
             members=members,
             views=views,
+            packages=packages,
+            tables=tables,
+            records=records,
         )
 
 
