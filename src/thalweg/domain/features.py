@@ -685,12 +685,15 @@ class FeatureStore(Protocol):
         on_conflict: OnConflict = OnConflict.REFUSE,
         by: Actor | str = "",
         progress: Callable[[LoadReceipt], None] | None = None,
+        unseen: bool = False,
     ) -> LoadReceipt:
         """Bulk path: in bounded transactions that other writers get between; each is all or nothing, the whole is
         not. Encodes outside of the lock. Repeatable with SKIP or REPLACE. Same checks as ``edit_features``, made per
         batch; locked features refuse with FeatureLocked. The audit log gets a line when it begins and one at its end.
 
         batches  features, or what this store's preparer with an equal encoder has made of them
+        unseen   nobody looks for features of the layer in space before the load is done, and if it is interrupted the
+                 layer is given up: the index of places may come last
         """
         ...
 

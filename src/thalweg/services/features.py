@@ -441,6 +441,7 @@ class FeatureService:
         *,
         on_conflict: OnConflict = OnConflict.REFUSE,
         progress: Callable[[LoadReceipt], None] | None = None,
+        unseen: bool = False,
     ) -> LoadReceipt:
         """Bulk path; see ``FeatureStore.load_features``.
 
@@ -449,7 +450,9 @@ class FeatureService:
         """
         _refuse_made(layer.id)
         encoder = _LoadEncoder(self.prefix(layer), layer)
-        return self._store.load_features(layer.id, batches, encoder, on_conflict=on_conflict, by=by, progress=progress)
+        return self._store.load_features(
+            layer.id, batches, encoder, on_conflict=on_conflict, by=by, progress=progress, unseen=unseen
+        )
 
     def changes(self, layer: Layer, after: int = 0, *, limit: int = 1000) -> list[FeatureChange]:
         """See ``FeatureStore.feature_changes``."""

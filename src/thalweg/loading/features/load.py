@@ -309,7 +309,7 @@ def _store(
     try:
         # Encoded as it will be called, so that the new name leaves nothing to be encoded again.
         target = replace(made, name=layer.name)
-        receipt = service.load(target, rows(service.preparer(target)), by)
+        receipt = service.load(target, rows(service.preparer(target)), by, unseen=True)
         report.loaded = receipt.added
     except BaseException as error:
         if isinstance(error, NotFound):

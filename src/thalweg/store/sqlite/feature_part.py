@@ -180,12 +180,14 @@ class FeaturePart:
         on_conflict: OnConflict = OnConflict.REFUSE,
         by: Actor | str = "",
         progress: Callable[[LoadReceipt], None] | None = None,
+        unseen: bool = False,
     ) -> LoadReceipt:
         layer = self.__layers.layer(layer_id)
         ((next_number,),) = self.__readers.rows(NEXT_NUMBER, (layer_id,))
         return layer_loading.load(
-            self.__writer, layer, next_number, batches, encoder, on_conflict, by, progress, self.__relieve
-        )
+            self.__writer, layer, next_number, batches, encoder, on_conflict, by, progress, self.__relieve,
+            unseen=unseen,
+        )  # fmt: skip
 
     def refresh_fragments(self, layer_id: int, encoder: FragmentEncoder) -> Iterator[int]:
         return layer_loading.refresh(self.__writer, layer_id, encoder, self.__relieve)

@@ -16,6 +16,7 @@ from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.layer_checks import GREATEST_ID, LEAST_ID
 from thalweg.store.sqlite.layer_entities import SELECT_LAYER, layer_of
 from thalweg.store.sqlite.layer_groups import EXTENT, NEXT_GROUP, Group, box_of
+from thalweg.store.sqlite.layer_index import is_unfinished
 from thalweg.store.sqlite.layer_log import SELECT_CHANGES, changes_of
 from thalweg.store.sqlite.layer_tables import box_table, features_table, form_table
 from thalweg.store.sqlite.layer_writing import checksum
@@ -132,7 +133,7 @@ class _LayerCheck:
             self._found(
                 findings, f"their box is {box_of(bounds).tolist()}, where the group says {group.box.tolist()}", where
             )
-        if bounds is not None:
+        if bounds is not None and not is_unfinished(self._reader.rows, layer.id):
             self._check_boxes(layer, group.first, last, features, bounds, findings, where)
         ids = [row[0] for row in features]
         for form in FragmentForm:

@@ -76,6 +76,11 @@ class CheckedFeatures:
     def with_ids(self, ids: IdArray) -> CheckedFeatures:
         return CheckedFeatures(ids, self.geometries, self.columns, self.bounds)
 
+    def boxes(self) -> tuple[IdArray, BoundsArray]:
+        """Ids and bounds of those that have a geometry."""
+        present = ~np.isnan(self.bounds[:, 0])
+        return self.ids[present], self.bounds[present]
+
     def features(self, layer: Layer, versions: IdArray | None = None) -> Features:
         """As a batch of the domain's."""
         names = [field.name for field in layer.fields]

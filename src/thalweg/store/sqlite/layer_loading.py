@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,16 @@ from thalweg.domain.features import (
     Features,
     FragmentEncoder,
     FragmentForm,
+    IdArray,
     Layer,
     LoadReceipt,
     OnConflict,
     PreparedFeatures,
 )
 from thalweg.store.sqlite.audit import record
-from thalweg.store.sqlite.layer_checks import CheckedFeatures, check_features
+from thalweg.store.sqlite.layer_checks import BoundsArray, CheckedFeatures, check_features
 from thalweg.store.sqlite.layer_edits import taken_error
+from thalweg.store.sqlite.layer_index import WaitingBoxes, begin
 from thalweg.store.sqlite.layer_locks import refuse_held
 from thalweg.store.sqlite.layer_tables import tables
 from thalweg.store.sqlite.layer_writing import (
@@ -129,19 +131,24 @@ def load(
     by: Actor | str,
     progress: Callable[[LoadReceipt], None] | None,
     relieve: Callable[[], None],
+    *,
+    unseen: bool,
 ) -> LoadReceipt:
     """See ``FeatureStore.load_features``. While a step is written the next one is encoded."""
     total = LoadReceipt(0, 0, 0)
     begun = False
-    waiting: Future[tuple[LoadReceipt, int]] | None = None
+    waiting: Future[_Written] | None = None
+    boxes = WaitingBoxes(writer, layer.id, relieve)
 
     def settle() -> None:
         nonlocal total, next_number, waiting
         if waiting is None:
             return
         future, waiting = waiting, None
-        done, reached = future.result()
+        done, reached, later = future.result()
         next_number = max(next_number, reached)
+        if later is not None:
+            boxes.add(*later)
         total = LoadReceipt(total.added + done.added, total.replaced + done.replaced, total.skipped + done.skipped)
         if progress is not None:
             progress(total)
@@ -160,10 +167,13 @@ def load(
             settle()
             relieve()
             waiting = writer.submit(
-                lambda tx, step=step, first=not begun: _write(tx, step, encoder, on_conflict, by, first)  # type: ignore[misc]
+                lambda tx, step=step, first=not begun: _write(  # type: ignore[misc]
+                    tx, step, encoder, on_conflict, by, first=first, unseen=unseen
+                )
             )
             begun = True
         settle()
+        boxes.finish()
     except BaseException:
         # What was handed over is written all the same, and told.
         with suppress(ThalwegError):
@@ -194,9 +204,20 @@ def _record_end(tx: Transaction, layer: Layer, total: LoadReceipt, by: Actor | s
     record(tx, by, "load features", layer.name, detail, layer.workspace_id)
 
 
+_Written: TypeAlias = tuple[LoadReceipt, int, tuple[IdArray, BoundsArray] | None]
+"""What was done, the next number, and the boxes that are to come into the index later."""
+
+
 def _write(
-    tx: Transaction, step: Step, encoder: FragmentEncoder, on_conflict: OnConflict, by: Actor | str, first: bool
-) -> tuple[LoadReceipt, int]:
+    tx: Transaction,
+    step: Step,
+    encoder: FragmentEncoder,
+    on_conflict: OnConflict,
+    by: Actor | str,
+    *,
+    first: bool,
+    unseen: bool,
+) -> _Written:
     """first  whether the load begins with it"""
     layer = layer_in(tx, step.layer.id)
     if first:
@@ -215,6 +236,7 @@ def _write(
     taken = writer.known(features.ids)
     published = is_published(tx, layer.id)
     receipt = LoadReceipt(len(features), 0, 0)
+    later = None
     if len(taken):
         if on_conflict is OnConflict.REFUSE:
             raise taken_error(layer, taken)
@@ -234,7 +256,10 @@ def _write(
         inserted = new
         touched = features.ids if on_conflict is OnConflict.REPLACE else new.ids
     else:
-        versions = writer.insert(features, encoded)
+        if unseen and not published:
+            later = features.boxes()
+            begin(tx, layer.id, later[1])
+        versions = writer.insert(features, encoded, with_boxes=later is None)
         inserted = features
         touched = features.ids
     if published:
@@ -243,7 +268,7 @@ def _write(
     elif len(touched):
         writer.log_load(touched)
     writer.finish()
-    return receipt, writer.next_number
+    return receipt, writer.next_number, later
 
 
 # ---------------------------------------------------------------- encoding anew

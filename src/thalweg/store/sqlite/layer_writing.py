@@ -117,15 +117,16 @@ class LayerWriter:
 
     # ------------------------------------------------------------ writing
 
-    def insert(self, features: CheckedFeatures, encoded: Encoded | None = None) -> IdArray:
+    def insert(self, features: CheckedFeatures, encoded: Encoded | None = None, *, with_boxes: bool = True) -> IdArray:
         """New features with ids that are free; their versions.
 
-        encoded  what the encoder makes of them, if that is known already
+        encoded     what the encoder makes of them, if that is known already
+        with_boxes  False: their boxes come into the index later, see ``layer_index``
         """
         if not len(features):
             return NO_IDS
         versions = self._first_versions(features.ids)
-        self._write(features, versions, fresh=True, encoded=encoded)
+        self._write(features, versions, fresh=True, encoded=encoded, with_boxes=with_boxes)
         GroupChange(self.tx, self.tables).apply(NO_IDS, NO_BOUNDS, features.ids, features.bounds)
         self.count += len(features)
         self.next_number = max(self.next_number, min(int(features.ids.max()) + 1, GREATEST_ID))
@@ -160,18 +161,24 @@ class LayerWriter:
         self.count -= len(before)
         self._changed = True
 
-    def _write(self, features: CheckedFeatures, versions: IdArray, *, fresh: bool, encoded: Encoded | None) -> None:
+    def _write(
+        self,
+        features: CheckedFeatures,
+        versions: IdArray,
+        *,
+        fresh: bool,
+        encoded: Encoded | None,
+        with_boxes: bool = True,
+    ) -> None:
         tx, statements = self.tx, self.tables
         ids = features.ids.tolist()
         rows = zip(ids, versions.tolist(), *features.columns, features.geometries, strict=True)
         insert_rows(tx, statements.insert if fresh else statements.replace, rows)
-        if self.layer.has_geometry:
-            present = ~np.isnan(features.bounds[:, 0])
-            numbers, boxes = features.ids[present], features.bounds[present]
+        if with_boxes:
+            numbers, boxes = features.boxes()
             # Neighbours one after the other make an index whose nodes overlap less: a third of the time of a search.
             order = hilbert_order(boxes)
-            sides = boxes[order][:, [0, 2, 1, 3]].T.tolist()
-            insert_rows(tx, statements.insert_box, zip(numbers[order].tolist(), *sides, strict=True))
+            insert_boxes(tx, statements, numbers[order], boxes[order])
         if encoded is None:
             encoded = self._encoder.encode(self.layer, features.features(self.layer))
         write_fragments(tx, statements, ids, encoded)
@@ -250,6 +257,12 @@ def insert_rows(tx: Transaction, statement: str, rows: Iterable[Row]) -> None:
             tx.rows(text, list(chain.from_iterable(waiting[start : start + ROWS_AT_ONCE])))
     if whole < len(waiting):
         tx.many(f"{statement} VALUES {marks}", waiting[whole:])
+
+
+def insert_boxes(tx: Transaction, statements: LayerTables, ids: IdArray, boxes: BoundsArray) -> None:
+    """Boxes of features into the spatial index, in place of those that are there."""
+    sides = boxes[:, [0, 2, 1, 3]].T.tolist()
+    insert_rows(tx, statements.insert_box, zip(ids.tolist(), *sides, strict=True))
 
 
 def checksum(text: bytes) -> int:
