@@ -33,7 +33,7 @@ def organization(workspace: Workspace) -> dict[str, Any]:
         "title": title,
         "type": "organization",
         "description": workspace.abstract,
-        "image_url": "",
+        "image_url": workspace.image_url,
         "created": None,
         "is_organization": True,
         "approval_status": "approved",
@@ -130,7 +130,8 @@ def group_in_package(group: Group) -> dict[str, Any]:
     title = group.title or group.name
     return {
         "id": group.uuid, "name": group.name, "title": title, "display_name": title,
-        "description": group.document.get("description") or "", "image_display_url": "",
+        "description": group.document.get("description") or "",
+        "image_display_url": group.document.get("image_url") or "",
     }  # fmt: skip
 
 

@@ -13,27 +13,29 @@ from thalweg.domain.errors import NotFound
 from thalweg.domain.packages import Group, PackageQuery, Value
 from thalweg.domain.tables import Package
 from thalweg.doors.ckan.catalogue import required_id, shown
-from thalweg.doors.ckan.describing import MAX_TEXT, is_id
+from thalweg.doors.ckan.describing import MAX_TEXT
 from thalweg.doors.ckan.documents import group_document
 from thalweg.doors.ckan.errors import ValidationError, fault
 from thalweg.doors.ckan.organizations import (
     CAPACITIES,
     MAX_LISTED,
     MAX_SHOWN_PACKAGES,
+    MAX_USERS,
     capacity_of,
+    extras_given,
     members_of,
+    new_id,
     role_named,
     set_member,
     unset_member,
+    users_given,
     workspace_managed,
 )
-from thalweg.doors.ckan.reading import Parameters, json_or
+from thalweg.doors.ckan.reading import Parameters
 from thalweg.doors.ckan.transport import Call, answer, with_floats
 from thalweg.doors.http import Deferred, Response
 from thalweg.services.services import Services
 
-MAX_USERS: Final = 1_000
-"""Most users of a group."""
 MAX_GROUP_EXTRAS: Final = 500
 
 
@@ -118,7 +120,7 @@ def group_list_authz(call: Call, services: Services) -> Response:
 # ------------------------------------------------------------------ changing
 
 
-def _described(given: Mapping[str, Any], old: Group) -> Group:
+def _described(given: Mapping[str, Any], old: Group, services: Services) -> Group:
     faults: dict[str, Any] = {}
     document: dict[str, Any] = {}
     for name in ("name", "title", "description", "image_url", "type"):
@@ -127,32 +129,15 @@ def _described(given: Mapping[str, Any], old: Group) -> Group:
             faults[name] = [f"Must be a text of at most {MAX_TEXT:,} characters"]
         elif value and name in ("description", "image_url", "type"):
             document[name] = value
-    extras = json_or(given.get("extras") or [])
-    if (
-        not isinstance(extras, list)
-        or len(extras) > MAX_GROUP_EXTRAS
-        or not all(isinstance(item, dict) and isinstance(item.get("key"), str) for item in extras)
-    ):
-        faults["extras"] = ["Not a list of dicts, each with key and value"]
-    else:
-        document["extras"] = [{"key": item["key"], "value": with_floats(item.get("value"))} for item in extras]
-    users = given.get("users")
-    if users is None:
-        document["users"] = old.document.get("users", [])
-    elif (
-        not isinstance(users, list)
-        or len(users) > MAX_USERS
-        or not all(isinstance(user, dict) and isinstance(user.get("name"), str) for user in users)
-    ):
-        faults["users"] = ["Not a list of dicts, each with a name"]
-    else:
-        document["users"] = [
-            [user["name"], user["capacity"] if user.get("capacity") in CAPACITIES else "member"] for user in users
-        ]
     if not given.get("name"):
         faults["name"] = ["Missing value"]
     if faults:
         raise ValidationError(faults)
+    document["extras"] = [
+        {"key": key, "value": with_floats(value)} for key, value in extras_given(given, MAX_GROUP_EXTRAS)
+    ]
+    users = users_given(given, services)
+    document["users"] = old.document.get("users", []) if users is None else [list(user) for user in users.items()]
     return replace(old, name=given["name"], title=given.get("title") or "", document=document)
 
 
@@ -160,10 +145,7 @@ def group_create(call: Call, services: Services) -> Deferred:
     """Make a group; packages can be put into it at once."""
     principal = call.request.principal
     require(principal, Action.REGISTER, SERVER)
-    uuid = call.parameters.get("id") or ""
-    if not isinstance(uuid, str) or (uuid and not is_id(uuid)):
-        raise fault("id", "Invalid id provided")
-    group = _described(call.parameters, Group(0, uuid, ""))
+    group = _described(call.parameters, Group(0, new_id(call), ""), services)
     if group.document.get("users") == [] and principal.name:
         group = replace(group, document={**group.document, "users": [[principal.name, "admin"]]})
     future = services.packages.put_group(group, principal, call.request.actor("ckan", call.name))
@@ -189,7 +171,9 @@ def _put(call: Call, services: Services, before: Mapping[str, Any]) -> Deferred:
     services.packages.require_editor(group, principal)
     given = {**before, **call.parameters}
     given["name"] = given.get("name") or group.name
-    future = services.packages.put_group(_described(given, group), principal, call.request.actor("ckan", call.name))
+    future = services.packages.put_group(
+        _described(given, group, services), principal, call.request.actor("ckan", call.name)
+    )
     return Deferred(future, lambda made: answer(call, _shown(made, call, services)))
 
 

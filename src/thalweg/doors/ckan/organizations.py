@@ -9,20 +9,25 @@ from typing import Any, Final
 from thalweg.auth.policy import Action, may, require
 from thalweg.domain.access import SERVER, Principal, Role, Scope
 from thalweg.domain.catalogue import Workspace
-from thalweg.domain.errors import InvalidParameter, NotFound, NotSupported, ThalwegError
+from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound, NotSupported, ThalwegError
 from thalweg.domain.packages import PackageQuery, Value
 from thalweg.doors.ckan.catalogue import required_id, shown, workspace_named
+from thalweg.doors.ckan.describing import is_id
 from thalweg.doors.ckan.documents import organization
 from thalweg.doors.ckan.errors import fault
-from thalweg.doors.ckan.reading import Parameters
+from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.transport import Call, answer
-from thalweg.doors.http import Deferred, Response
+from thalweg.doors.http import Response
+from thalweg.services.accounts import done
+from thalweg.services.catalogue import MAX_WORKSPACE_EXTRAS
 from thalweg.services.services import Services
 
 MAX_LISTED: Final = 10_000
 """Most organizations, groups or tags of one answer."""
 MAX_SHOWN_PACKAGES: Final = 10
 """Packages that an organization or group shows of itself, as CKAN has it."""
+MAX_USERS: Final = 1_000
+"""Most users of an organization or group."""
 CAPACITIES: Final = {
     "member": Role.VIEWER, "editor": Role.NETWORK_MANAGER, "admin": Role.ADMIN,
 }  # fmt: skip
@@ -40,6 +45,47 @@ def role_named(read: Parameters, name: str) -> Role:
     found = CAPACITIES.get(read.required(name))
     if found is None:
         raise fault(name, f"Value must be one of {sorted(CAPACITIES)}")
+    return found
+
+
+def new_id(call: Call) -> str:
+    """The id that a client chose for what it makes, as loaders of dumps do; empty: it left that to the server."""
+    given = call.parameters.get("id") or ""
+    if not isinstance(given, str) or (given and not is_id(given)):
+        raise fault("id", "Invalid id provided")
+    return given
+
+
+def extras_given(given: Mapping[str, Any], most: int) -> list[tuple[str, Any]]:
+    """The ``extras`` of an organization or group: keys and values. Raises ValidationError."""
+    extras = json_or(given.get("extras") or [])
+    if (
+        not isinstance(extras, list)
+        or len(extras) > most
+        or not all(isinstance(item, dict) and isinstance(item.get("key"), str) for item in extras)
+    ):
+        raise fault("extras", "Not a list of dicts, each with key and value")
+    return [(item["key"], item.get("value")) for item in extras]
+
+
+def users_given(given: Mapping[str, Any], services: Services) -> dict[str, str] | None:
+    """The ``users`` of an organization or group, names to capacities; those without an account are left out, as they
+    have none to whom a role could be given. None: it is not said who they are. Raises ValidationError."""
+    users = json_or(given.get("users"))
+    if users is None:
+        return None
+    if not isinstance(users, list) or len(users) > MAX_USERS or not all(isinstance(user, dict) for user in users):
+        raise fault("users", "Not a list of dicts, each with a name")
+    known = {user.name for user in services.access.users()}
+    found: dict[str, str] = {}
+    for user in users:
+        name, capacity = user.get("name") or user.get("id"), user.get("capacity") or "member"
+        if not isinstance(name, str):
+            raise fault("users", "Not a list of dicts, each with a name")
+        if capacity not in CAPACITIES:
+            raise fault("users", f"The capacity of {name[:100]} must be one of {sorted(CAPACITIES)}")
+        if name in known:
+            found[name] = capacity
     return found
 
 
@@ -66,15 +112,29 @@ def package_counts(call: Call, services: Services) -> Mapping[str, int]:
 
 def _organization(workspace: Workspace, counts: Mapping[str, int]) -> dict[str, Any]:
     found = organization(workspace)
-    return {**found, "display_name": found["title"], "package_count": counts.get(workspace.name, 0)}
+    return {
+        **found,
+        "display_name": found["title"],
+        "image_display_url": workspace.image_url,
+        "package_count": counts.get(workspace.name, 0),
+    }
+
+
+def _shown(workspace: Workspace, call: Call, services: Services) -> dict[str, Any]:
+    return {
+        **_organization(workspace, package_counts(call, services)),
+        "extras": [{"key": key, "value": value} for key, value in workspace.extras],
+        "tags": [],
+        "groups": [],
+        "users": _users(call, services, workspace),
+    }
 
 
 def organization_show(call: Call, services: Services) -> Response:
     """A workspace."""
     read = Parameters(call.parameters)
     workspace = workspace_named(services, _key(call), call.request.principal)
-    found = _organization(workspace, package_counts(call, services))
-    found |= {"extras": [], "tags": [], "groups": [], "users": _users(call, services, workspace)}
+    found = _shown(workspace, call, services)
     if read.boolean("include_datasets", False):
         query = PackageQuery(Value("organization", workspace.name), limit=MAX_SHOWN_PACKAGES, private=True)
         page = services.packages.search(query, call.request.principal)
@@ -135,7 +195,7 @@ def _capacity(services: Services, principal: Principal, workspace: Workspace) ->
 
 def _described(call: Call, old: Workspace) -> Workspace:
     given = call.parameters
-    for name in ("name", "title", "description"):
+    for name in ("name", "title", "description", "image_url"):
         if given.get(name) is not None and not isinstance(given[name], str):
             raise fault(name, "Must be a text")
     return replace(
@@ -143,26 +203,36 @@ def _described(call: Call, old: Workspace) -> Workspace:
         name=given.get("name") or old.name,
         title=given.get("title") or "",
         abstract=given.get("description") or "",
+        image_url=given.get("image_url") or "",
+        extras=tuple(
+            (key, "" if value is None else str(value)) for key, value in extras_given(given, MAX_WORKSPACE_EXTRAS)
+        ),
     )
 
 
-def organization_create(call: Call, services: Services) -> Deferred:
-    """Make a workspace."""
+def organization_create(call: Call, services: Services) -> Response:
+    """Make a workspace, with the users that are said to belong to it."""
     require(call.request.principal, Action.ADMINISTER, SERVER)
     Parameters(call.parameters).required("name")
-    return _put(call, services, _described(call, Workspace(0, "", "")))
+    return _put(call, services, _described(call, Workspace(0, new_id(call), "")))
 
 
-def organization_update(call: Call, services: Services) -> Deferred:
-    """Describe a workspace anew; what is left out goes."""
+def organization_update(call: Call, services: Services) -> Response:
+    """Describe a workspace anew; what is left out goes, but who belongs to it: that is changed by ``users``."""
     workspace = _managed(call, services)
     return _put(call, services, _described(call, workspace))
 
 
-def organization_patch(call: Call, services: Services) -> Deferred:
+def organization_patch(call: Call, services: Services) -> Response:
     """Change what is said of a workspace; what is left out stays."""
     workspace = _managed(call, services)
-    given = {"title": workspace.title, "description": workspace.abstract, **call.parameters}
+    given = {
+        "title": workspace.title,
+        "description": workspace.abstract,
+        "image_url": workspace.image_url,
+        "extras": [{"key": key, "value": value} for key, value in workspace.extras],
+        **call.parameters,
+    }
     return _put(call, services, _described(Call(call.name, given, call.request), workspace))
 
 
@@ -179,25 +249,31 @@ def _managed(call: Call, services: Services) -> Workspace:
     return workspace
 
 
-def _put(call: Call, services: Services, workspace: Workspace) -> Deferred:
+def _put(call: Call, services: Services, workspace: Workspace) -> Response:
+    users = users_given(call.parameters, services)
     try:
-        future = services.catalogue.put_workspace(workspace, by=call.request.actor("ckan", call.name))
-    except InvalidParameter as error:
-        names = {"workspace": "name", "abstract": "description"}
+        made = done(services.catalogue.put_workspace(workspace, by=call.request.actor("ckan", call.name)))
+    except (InvalidParameter, AlreadyExists) as error:
+        names = {"workspace": "name", "abstract": "description", "uuid": "id"}
         raise fault(names.get(error.parameter or "", error.parameter or "name"), error.message) from None
-    return Deferred(
-        future,
-        lambda made: answer(
-            call,
-            {
-                **_organization(made, package_counts(call, services)),
-                "extras": [],
-                "users": _users(call, services, made),
-                "groups": [],
-                "tags": [],
-            },
-        ),
-    )
+    if users is not None:
+        _set_members(call, services, made, users)
+    return answer(call, _shown(made, call, services))
+
+
+def _set_members(call: Call, services: Services, workspace: Workspace, wanted: Mapping[str, str]) -> None:
+    """Have these users and no others hold roles for a workspace. Who has the capacity already keeps the role."""
+    scope = Scope(workspace.id)
+    held = {
+        grant.principal: capacity_of(grant.role)
+        for grant in services.access.grants()
+        if grant.scope == scope and grant.principal
+    }
+    for name in held.keys() - wanted.keys():
+        unset_member(call, services, workspace, name)
+    for name, capacity in wanted.items():
+        if held.get(name) != capacity:
+            set_member(call, services, workspace, name, CAPACITIES[capacity])
 
 
 def organization_delete(call: Call, services: Services) -> Response:

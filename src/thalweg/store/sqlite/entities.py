@@ -45,13 +45,15 @@ def to_json(value: Any, parameter: str) -> str:
 
 # ------------------------------------------------------------------ workspaces
 
-_WORKSPACE_FIELDS = ("title", "abstract", "keywords", "fees", "access_constraints", "authority", "srids")
+_WORKSPACE_FIELDS = (
+    "title", "abstract", "keywords", "fees", "access_constraints", "authority", "srids", "public",
+    "image_url", "extras",
+)  # fmt: skip
 
 
 def workspace_document(workspace: Workspace) -> str:
     document: dict[str, Any] = {name: getattr(workspace, name) for name in _WORKSPACE_FIELDS}
     document["provider"] = dataclasses.asdict(workspace.provider)
-    document["public"] = workspace.public
     return to_json(document, "workspace")
 
 
@@ -73,6 +75,8 @@ def workspace_of(row: Row) -> Workspace:
         provider=Provider(**document["provider"]),
         generation=generation,
         public=document.get("public", True),
+        image_url=document.get("image_url", ""),
+        extras=tuple((key, value) for key, value in document.get("extras", ())),
     )
 
 
