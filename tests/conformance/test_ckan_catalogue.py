@@ -82,6 +82,20 @@ def test_update_replaces_and_patch_keeps(site: Site) -> None:
     site.act("package_show", 404, id="changing")
 
 
+def test_what_a_resource_says_is_derived_and_kept_as_ckan_does(site: Site) -> None:
+    site.act("package_create", name="derived")
+    made = site.act("resource_create", package_id="derived", url="example.org/a.csv", last_modified="2020-01-02")
+    assert (made["url"], made["format"], made["mimetype"]) == ("http://example.org/a.csv", "CSV", "text/csv")
+    assert made["last_modified"] == "2020-01-02T00:00:00"
+    updated = site.act("resource_update", id=made["id"], url="http://example.org/api")
+    assert (updated["format"], updated["mimetype"], updated["last_modified"]) == ("CSV", None, None)
+    for given, shown in (("text/csv", "CSV"), ("Excel", "XLS"), ("own", "own"), (None, "")):
+        assert site.act("resource_patch", id=made["id"], format=given)["format"] == shown
+    faults = site.error("resource_patch", id=made["id"], size="a", last_modified="b", cache_last_updated="c")
+    bad_time = ["Date format incorrect"]
+    assert faults == {"size": ["Invalid integer"], "last_modified": bad_time, "cache_last_updated": bad_time}
+
+
 def test_a_table_outlives_the_update_of_its_package(site: Site) -> None:
     site.act("package_create", name="with-table")
     table = site.act("datastore_create", resource={"package_id": "with-table", "name": "t"}, records=[{"a": 1}])
@@ -91,7 +105,11 @@ def test_a_table_outlives_the_update_of_its_package(site: Site) -> None:
     shown = site.act("resource_patch", id=table["resource_id"], description="d")
     assert (shown["datastore_active"], shown["url_type"], shown["name"]) == (True, "datastore", "t")
     assert shown["url"].endswith(f"/datastore/dump/{table['resource_id']}")
-    site.act("package_update", id="with-table", name="with-table")
+    # As of CKAN 2.12 a list of resources that is left out changes none of them, nor does a name.
+    kept = site.act("package_update", id="with-table", notes="N")
+    assert (kept["name"], kept["title"], kept["notes"]) == ("with-table", "with-table", "N")
+    assert [resource["id"] for resource in kept["resources"]] == [table["resource_id"]]
+    assert site.act("package_update", id="with-table", resources=[])["num_resources"] == 0
     site.act("datastore_search", 404, resource_id=table["resource_id"])
 
 

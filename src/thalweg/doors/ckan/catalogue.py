@@ -119,7 +119,7 @@ def package_create(call: Call, services: Services) -> Deferred:
 
 
 def package_update(call: Call, services: Services) -> Deferred:
-    """Describe a package anew. What is left out goes, its resources too."""
+    """Describe a package anew. What is left out goes; its name stays, and without ``resources`` all that it has."""
     read = Parameters(call.parameters)
     package = services.tables.package(read.text("id") or read.required("name"), call.request.principal, Action.REGISTER)
     return _save(call, services, package, call.parameters)

@@ -6,7 +6,8 @@ import json
 import posixpath
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,8 +18,9 @@ from thalweg.domain.packages import FILE_KEY, Group, StoredFile, file_of
 from thalweg.domain.tables import Package, Table
 from thalweg.doors.ckan.documents import PACKAGE_TEXTS
 from thalweg.doors.ckan.errors import ValidationError, fault
-from thalweg.doors.ckan.reading import Parameters, json_or
+from thalweg.doors.ckan.reading import Parameters, json_or, whole_number
 from thalweg.doors.ckan.transport import with_floats
+from thalweg.services.files import guessed_type
 from thalweg.services.packages import check_tag
 from thalweg.services.services import Services
 
@@ -30,6 +32,8 @@ _OWN: Final = frozenset(
     "cache_last_updated revision_id upload clear_upload package datastore_contains_all_records_of_source_file".split()
 )
 """Keys of a resource that the server says itself; all that are not known are kept as they are."""
+TIMES: Final = ("last_modified", "cache_last_updated")
+"""Times of what a link leads to; a client says them."""
 MAX_TAGS: Final = 200
 MAX_EXTRAS: Final = 500
 MAX_RESOURCES: Final = 1_000
@@ -43,7 +47,18 @@ FORMATS: Final = {
     "GeoTIFF NetCDF GPKG PNG JPEG API DOCX DOC GTFS SHAPE YAML SQL".split()
 }
 """Formats that are written in one way whatever a client writes, as facets count them."""
-_EXTENSIONS: Final = {"jpg": "JPEG", "htm": "HTML", "tif": "GeoTIFF", "nc": "NetCDF", "yml": "YAML", "tab": "TSV"}
+_ALIASES: Final = {
+    "jpg": "JPEG", "htm": "HTML", "tif": "GeoTIFF", "nc": "NetCDF", "yml": "YAML", "tab": "TSV", "shapefile": "SHP",
+    "excel": "XLS", "text": "TXT", "text/csv": "CSV", "application/csv": "CSV", "text/tab-separated-values": "TSV",
+    "application/json": "JSON", "application/geo+json": "GeoJSON", "application/vnd.geo+json": "GeoJSON",
+    "application/vnd.ms-excel": "XLS", "application/zip": "ZIP", "application/pdf": "PDF", "application/xml": "XML",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "XLSX", "text/xml": "XML", "text/html": "HTML",
+    "text/plain": "TXT", "application/rdf+xml": "RDF", "text/turtle": "TTL", "image/png": "PNG", "image/jpeg": "JPEG",
+    "application/vnd.google-earth.kml+xml": "KML", "application/vnd.google-earth.kmz": "KMZ",
+    "application/geopackage+sqlite3": "GPKG", "application/gml+xml": "GML", "image/tiff": "GeoTIFF",
+    "application/x-netcdf": "NetCDF",
+}  # fmt: skip
+"""Other names of formats, endings and media types among them."""
 
 
 @dataclass(slots=True)
@@ -51,7 +66,7 @@ class Described:
     """A package, and what it is to hold; None: as it is."""
 
     package: Package
-    resources: list[Table] = field(default_factory=list)
+    resources: list[Table] | None = None
     groups: list[Group] | None = None
 
 
@@ -91,9 +106,13 @@ def changed_resource(old: Table, given: Mapping[str, Any], own_url: str, file: S
     faults = resource_faults(given)
     if faults:
         raise ValidationError(faults)
+    if "format" not in given and file is None:
+        given = {**given, "format": old.document.get("format")}
     clear = str(given.get("clear_upload") or "").lower() in ("true", "1", "yes", "on")
     url = given.get("url")
-    kept = file or (None if clear or url not in (None, "", own_url, own_url.rpartition("/")[2]) else file_of(old))
+    # Old clients send the name alone of a file that is uploaded.
+    is_own = not url or url == own_url or (given.get("url_type") == "upload" and "/" not in url)
+    kept = file or (None if clear or not is_own else file_of(old))
     url_type = old.url_type if old.url_type == "datastore" and not file else ""
     if given.get("url_type") == "datastore":
         url_type = "datastore"
@@ -104,9 +123,11 @@ def changed_resource(old: Table, given: Mapping[str, Any], own_url: str, file: S
 
 def _described(table: Table, given: Mapping[str, Any], url_type: str, file: StoredFile | None) -> Table:
     kept = {name: with_floats(value) for name, value in given.items() if name not in _OWN and name != FILE_KEY}
-    size = kept.get("size")
-    if isinstance(size, str) and size.isascii() and size.isdigit() and len(size) < 18:
-        kept["size"] = int(size)
+    if "size" in kept:
+        kept["size"] = whole_number(kept["size"])
+    for key in TIMES:
+        if instant(given.get(key)):
+            kept[key] = instant(given[key])
     name = table.name
     if file is not None:
         url_type = "upload"
@@ -116,24 +137,34 @@ def _described(table: Table, given: Mapping[str, Any], url_type: str, file: Stor
         name = name or file.name
     elif url_type == "datastore":
         kept.pop("url", None)
-    given_format = str(kept.get("format") or "").strip()
-    if given_format:
-        kept["format"] = FORMATS.get(given_format.lower().lstrip("."), given_format)
-    else:
-        found = format_of(file.name if file is not None else str(kept.get("url") or ""))
-        if found:
-            kept["format"] = found
+    address = file.name if file is not None else path_of(str(kept.get("url") or ""))
+    if not kept.get("mimetype") and guessed_type(address):
+        kept["mimetype"] = guessed_type(address)
+    given_format = str(kept.pop("format", None) or "").strip()
+    found = format_named(given_format) if given_format else format_of(address)
+    if found:
+        kept["format"] = found
     return replace(table, name=name, url_type=url_type, document=kept)
 
 
-def format_of(address: str) -> str:
-    """By the ending of a file's name or an address; empty: not known."""
+def path_of(address: str) -> str:
+    """The path of an address; empty for one that is none."""
     try:
-        path = urlsplit(address).path
+        return urlsplit(address).path
     except ValueError:
         return ""
+
+
+def format_of(path: str) -> str:
+    """By the ending of a file's name or a path; empty: not known."""
     ending = posixpath.splitext(path)[1].lstrip(".").lower()
-    return _EXTENSIONS.get(ending) or FORMATS.get(ending, "")
+    return _ALIASES.get(ending) or FORMATS.get(ending, "")
+
+
+def format_named(text: str) -> str:
+    """A format that is named or by its media type, as it is written here; one that is not known as it is."""
+    key = text.lower().lstrip(".")
+    return FORMATS.get(key) or _ALIASES.get(key, text)
 
 
 def resource_faults(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,10 +179,28 @@ def resource_faults(given: Mapping[str, Any]) -> dict[str, Any]:
     url_type = given.get("url_type") or ""
     if url_type not in ("", "datastore", "upload"):
         faults["url_type"] = ["Must be 'datastore', 'upload' or left out"]
+    size = given.get("size")
+    if size not in (None, "") and whole_number(size) is None:
+        faults["size"] = ["Invalid integer"]
+    for name in TIMES:
+        value = given.get(name)
+        if value not in (None, "") and instant(value) is None:
+            faults[name] = ["Date format incorrect"]
     upload = given.get("upload")
     if upload not in (None, ""):
         faults["upload"] = ["A file is uploaded as multipart/form-data"]
     return faults
+
+
+def instant(value: Any) -> str | None:
+    """A time as it is shown; None: it is none."""
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    try:
+        found = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return (found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
 
 
 def is_id(text: str) -> bool:
@@ -182,9 +231,11 @@ def described(
             read.fault(name, f"Must be a text of at most {MAX_TEXT:,} characters")
         elif name in PACKAGE_TEXTS and value is not None:
             document[name] = value
-    if not given.get("name"):
+    given_name = given.get("name") or (old.name if old is not None else "")
+    if not given_name:
         read.fault("name", "Missing value")
-    kind = given.get("type") or "dataset"
+    # What a package is stays as it was made.
+    kind = old.document.get("type", "dataset") if old is not None else given.get("type") or "dataset"
     if not isinstance(kind, str) or len(kind) > 100:
         read.fault("type", "Must be a text")
     elif kind != "dataset":
@@ -201,19 +252,24 @@ def described(
     _read_extras(read, document)
     groups = _read_groups(read, services)
     private = read.boolean("private", False)
-    resources = _read_resources(read, old, tables or [], own_urls or {})
+    resources = None
+    if old is None or given.get("resources") is not None:
+        resources = _read_resources(read, old, tables or [], own_urls or {})
     read.done()
     title = given.get("title") or ""
     if old is None:
-        package = Package(0, uuid, 0, given["name"], title, not private, state == "active", document)
+        package = Package(0, uuid, 0, given_name, title, not private, state == "active", document)
     else:
         if "creator" in old.document:
             document["creator"] = old.document["creator"]
         package = replace(
-            old, name=given["name"], title=title, public=not private, active=state == "active", document=document
+            old, name=given_name, title=title, public=not private, active=state == "active", document=document
         )
-    for table in [table for table in resources if table.id == 0]:
-        resources[resources.index(table)] = replace(table, workspace_id=package.workspace_id, package_id=package.id)
+    if resources is not None:
+        resources = [
+            table if table.id else replace(table, workspace_id=package.workspace_id, package_id=package.id)
+            for table in resources
+        ]
     return Described(package, resources, groups)
 
 

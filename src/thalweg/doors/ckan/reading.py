@@ -57,7 +57,7 @@ class Parameters:
         value = self.given.get(name)
         if value is None or value == "":
             return default
-        number = _integer(value)
+        number = whole_number(value)
         if number is None:
             if name == "offset":
                 self.fault(name, "Invalid integer")
@@ -87,7 +87,8 @@ class Parameters:
         return value
 
 
-def _integer(value: Any) -> int | None:
+def whole_number(value: Any) -> int | None:
+    """An integer, also one that is written as a text; None: it is none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
