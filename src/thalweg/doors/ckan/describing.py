@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,6 +43,17 @@ MAX_RESOURCES: Final = 1_000
 MAX_GROUPS: Final = 100
 MAX_TEXT: Final = 100_000
 """Longest text of a description, characters."""
+MAX_VERSION: Final = 100
+"""Longest version of a package, as CKAN has it."""
+MAX_EMAIL: Final = 320
+"""Longest address of an author or maintainer: 64 characters, @ and 255 (RFC 5321 section 4.5.3.1)."""
+_LABEL: Final = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_EMAIL: Final = re.compile(rf"[A-Za-z0-9.!#$%&'*+/=?^_`{{|}}~-]+@{_LABEL}(?:\.{_LABEL})*")
+"""What HTML takes for an address (HTML, section 4.10.5.1.5)."""
+_FIELDS: Final = frozenset(
+    (*PACKAGE_TEXTS, *"id name title type state private owner_org tags tag_string resources groups extras".split())
+)
+"""Names of fields, which no extra can have."""
 FORMATS: Final = {
     name.lower(): name
     for name in "CSV TSV JSON GeoJSON XLSX XLS ODS Parquet XML KML KMZ GML SHP ZIP PDF HTML TXT WMS WFS RDF TTL "
@@ -231,6 +244,10 @@ def described(
             read.fault(name, f"Must be a text of at most {MAX_TEXT:,} characters")
         elif name in PACKAGE_TEXTS and value is not None:
             document[name] = value
+            if name.endswith("_email") and value and not (len(value) <= MAX_EMAIL and _EMAIL.fullmatch(value)):
+                read.fault(name, f"Email {value[:MAX_EMAIL]} is not a valid format")
+    if len(document.get("version", "")) > MAX_VERSION:
+        read.fault("version", f"Version must be a maximum of {MAX_VERSION} characters long")
     given_name = given.get("name") or (old.name if old is not None else "")
     if not given_name:
         read.fault("name", "Missing value")
@@ -276,37 +293,41 @@ def described(
 def _read_tags(read: Parameters, document: dict[str, Any], services: Services) -> None:
     tags = json_or(read.given.get("tags") or [])
     text = read.given.get("tag_string")
-    if isinstance(text, str) and text.strip():
-        tags = [*(tags if isinstance(tags, list) else []), *({"name": t.strip()} for t in text.split(",") if t.strip())]
-    if not isinstance(tags, list) or len(tags) > MAX_TAGS or not all(isinstance(t, dict) for t in tags):
+    named = [name.strip() for name in text.split(",") if name.strip()] if isinstance(text, str) else []
+    if not isinstance(tags, list) or len(tags) + len(named) > MAX_TAGS or not all(isinstance(t, dict) for t in tags):
         read.fault("tags", f"Not a list of at most {MAX_TAGS} dicts, each with a name")
         return
-    free: set[str] = set()
+    for name in named:
+        _check_tag(read, "tag_string", name)
+    free = set(named)
     bound: set[tuple[str, str]] = set()
     known = None
     for tag in tags:
-        name = tag.get("name")
+        name, vocabulary_id = tag.get("name"), tag.get("vocabulary_id")
         if not isinstance(name, str):
             read.fault("tags", "Missing value")
-            continue
-        vocabulary_id = tag.get("vocabulary_id")
-        try:
-            check_tag(name)
-            if vocabulary_id:
-                known = known or {v.uuid: v for v in services.packages.vocabularies()}
-                vocabulary = known.get(vocabulary_id) if isinstance(vocabulary_id, str) else None
-                if vocabulary is None:
-                    raise InvalidParameter("tags", "Tag vocabulary was not found.")
-                if name not in vocabulary.tags:
-                    raise InvalidParameter("tags", f"Tag {name} does not belong to vocabulary {vocabulary.name}")
-                bound.add((vocabulary.uuid, name))
+        elif vocabulary_id:
+            known = known or {v.uuid: v for v in services.packages.vocabularies()}
+            vocabulary = known.get(vocabulary_id) if isinstance(vocabulary_id, str) else None
+            if vocabulary is None:
+                read.faults.setdefault("tags", []).append({"vocabulary_id": ["Tag vocabulary was not found."]})
+            elif name not in vocabulary.tags:
+                read.fault("tags", f"Tag {name[:100]} does not belong to vocabulary {vocabulary.name}")
             else:
-                free.add(name)
-        except InvalidParameter as error:
-            read.fault("tags", error.message)
+                bound.add((vocabulary.uuid, name))
+        else:
+            _check_tag(read, "tags", name)
+            free.add(name)
     document["tags"] = sorted(free)
     if bound:
         document["vocabulary_tags"] = [list(item) for item in sorted(bound)]
+
+
+def _check_tag(read: Parameters, parameter: str, name: str) -> None:
+    try:
+        check_tag(name)
+    except InvalidParameter as error:
+        read.fault(parameter, error.message)
 
 
 def _read_extras(read: Parameters, document: dict[str, Any]) -> None:
@@ -314,19 +335,28 @@ def _read_extras(read: Parameters, document: dict[str, Any]) -> None:
     if isinstance(extras, list):
         # A deleted one is sent back as such by old clients.
         extras = [item for item in extras if not (isinstance(item, dict) and item.get("state") == "deleted")]
-    if (
-        not isinstance(extras, list)
-        or len(extras) > MAX_EXTRAS
-        or not all(isinstance(item, dict) and isinstance(item.get("key"), str) and item["key"] for item in extras)
-    ):
+    if not isinstance(extras, list) or len(extras) > MAX_EXTRAS or not all(isinstance(item, dict) for item in extras):
         read.fault("extras", f"Not a list of at most {MAX_EXTRAS} dicts, each with key and value")
         return
-    if len({item["key"] for item in extras}) != len(extras):
-        read.fault("extras", "There is a duplicate key")
-    if any("value" not in item for item in extras):
-        read.fault("extras", "Missing value")
+    faults = [_faults_of_extra(item) for item in extras]
+    if any(faults):
+        read.faults["extras"] = list(faults)
         return
+    for key, times in Counter(item["key"] for item in extras).items():
+        if times > 1:
+            read.fault("extras_validation", f'Duplicate key "{key[:100]}"')
     document["extras"] = [{"key": item["key"], "value": _text(item["value"])} for item in extras]
+
+
+def _faults_of_extra(item: Mapping[str, Any]) -> dict[str, list[str]]:
+    faults = {}
+    if not isinstance(item.get("key"), str) or not item["key"]:
+        faults["key"] = ["Missing value"]
+    elif item["key"] in _FIELDS:
+        faults["key"] = ["There is a schema field with the same name"]
+    if "value" not in item:
+        faults["value"] = ["Missing value"]
+    return faults
 
 
 def _text(value: Any) -> str:
