@@ -42,8 +42,6 @@ _MAX_LINE: Final = 500
 """Longest text of a workspace's identification, characters; an abstract may be longer."""
 _MAX_ABSTRACT: Final = 10_000
 _MAX_KEYWORDS: Final = 100
-MAX_WORKSPACE_EXTRAS: Final = 100
-"""Every list of workspaces reads them."""
 _MAX_SRIDS: Final = 50
 """Each is told several times in capabilities."""
 _MAX_COMPARED: Final = 2_000
@@ -255,7 +253,7 @@ def check_workspace(workspace: Workspace) -> None:
             f"'{workspace.authority[:80]}' cannot be part of a URN: use up to 64 letters, digits, '.', '_' and '-', "
             "a letter or digit first.",
         )
-    for name in ("title", "fees", "access_constraints", "image_url"):
+    for name in ("title", "fees", "access_constraints"):
         _check_line(name, getattr(workspace, name))
     _check_text("abstract", workspace.abstract, _MAX_ABSTRACT)
     if len(workspace.keywords) > _MAX_KEYWORDS:
@@ -264,11 +262,6 @@ def check_workspace(workspace: Workspace) -> None:
         if not keyword.strip():
             raise InvalidParameter("keywords", "A keyword is empty.")
         _check_line("keywords", keyword)
-    if len(workspace.extras) > MAX_WORKSPACE_EXTRAS:
-        raise InvalidParameter("extras", f"There are {len(workspace.extras)} extras; {MAX_WORKSPACE_EXTRAS} may be.")
-    for key, value in workspace.extras:
-        _check_line("extras", key)
-        _check_text("extras", value, _MAX_ABSTRACT)
     _check_srids(workspace.srids)
     _check_provider(workspace.provider)
 

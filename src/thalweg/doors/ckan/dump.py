@@ -45,8 +45,8 @@ def dump(request: Request, services: Services) -> Response:
     form = read.text("format", "csv").lower()
     if form not in FORMATS:
         raise fault("format", f"Value must be one of {list(FORMATS)}")
-    limit = read.natural("limit", -1)
-    query = query_of(table, read, limit=limit, offset=read.natural("offset", 0), total=False)
+    limit = read.limit(-1)
+    query = query_of(table, read, limit=limit, offset=read.offset(), total=False)
     if query.fields is not None and RANK in query.fields and table.field(RANK) is None:
         read.fault("fields", 'invalid value "rank"')
     if any(key.field == RANK for key in query.sort) and table.field(RANK) is None:
