@@ -248,6 +248,19 @@ def test_an_organization_of_a_dump_keeps_its_users(site: Site) -> None:
         site.act(action.replace("create", "delete"), id="taken")
 
 
+def test_kinds_of_resources_of_other_servers_are_kept(site: Site) -> None:
+    resources = [
+        {"name": "designed", "url_type": "tabledesigner"},
+        {"name": "far", "url_type": "s3", "url": "http://example.org/far.csv"},
+    ]
+    made = site.act("package_create", name="kinds", resources=resources)["resources"]
+    assert [resource["url_type"] for resource in made] == ["datastore", "s3"]
+    site.act("datastore_create", resource_id=made[0]["id"], fields=[{"id": "a", "type": "int"}])
+    patched = site.act("resource_patch", id=made[1]["id"], description="d")
+    assert (patched["url_type"], patched["url"]) == ("s3", "http://example.org/far.csv")
+    assert "url_type" in site.error("resource_patch", id=made[1]["id"], url_type="k" * 101)
+
+
 def test_users_come_with_the_hashes_of_their_passwords(site: Site) -> None:
     stored = "$pbkdf2-sha512$25000$" + "a" * 22 + "$" + "b" * 86
     site.act("user_create", name="moved", password_hash=stored, email="moved@example.org")

@@ -398,3 +398,13 @@ def test_a_backup_that_fails_leaves_no_files(tmp_path: Path, monkeypatch: pytest
     site.store.maintain()
     assert len(stored(site)) == 1
     site.close()
+
+
+def test_what_is_said_of_a_file_before_it_comes_holds_of_it(site: Site) -> None:
+    """As loaders of dumps do; of the next file it does not hold."""
+    waiting = {"name": "f", "url_type": "upload", "format": "WaterML", "url": "http://old.example.org/f.xml"}
+    resource = site.act("resource_create", package_id="files", **waiting)
+    first = upload(site, b"<a/>", "f.xml", "resource_patch", id=resource["id"]).json()["result"]
+    assert (first["name"], first["format"], first["url_type"]) == ("f", "WaterML", "upload")
+    second = upload(site, b"a\n1\n", "f.csv", "resource_patch", id=resource["id"]).json()["result"]
+    assert (second["name"], second["format"]) == ("f", "CSV")

@@ -121,6 +121,11 @@ def test_order_and_pages(site: Site) -> None:
     assert names(sort="title desc") == ["po-levels", "rhine-levels", "air"]
     assert names(sort="metadata_created asc") == ["po-levels", "rhine-levels", "air"]
     assert names(sort="name asc", rows=1, start=1) == ["po-levels"]
+    # As harvesters page; and by what nobody counts.
+    by_id = site.act("package_search", sort="id asc")["results"]
+    assert [package["id"] for package in by_id] == sorted(package["id"] for package in by_id)
+    assert names(sort="id desc") == [package["name"] for package in by_id[::-1]]
+    assert names(sort="views_recent desc, name asc") == ALL
     assert names(q="river")[0] == "po-levels"  # in title, tags and name of a resource's neighbour
     assert names(rows=0) == []
     whole = site.act("package_search", rows=0)

@@ -109,7 +109,7 @@ ANYTHING: Final = Every(())
 WORD_FIELDS: Final = ("name", "title", "tags", "notes")
 """Fields of which words are kept apart; others are found among all."""
 TIME_FIELDS: Final = ("metadata_created", "metadata_modified")
-SORT_FIELDS: Final = ("score", "name", "title", *TIME_FIELDS)
+SORT_FIELDS: Final = ("score", "id", "name", "title", *TIME_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

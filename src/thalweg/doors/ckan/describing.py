@@ -35,6 +35,10 @@ _OWN: Final = frozenset(
 """Keys of a resource that the server says itself; all that are not known are kept as they are."""
 TIMES: Final = ("last_modified", "cache_last_updated")
 """Times of what a link leads to; a client says them."""
+TABLES: Final = ("datastore", "tabledesigner")
+"""Kinds of resources that are tables and no links; others than these and files are links, whatever extension of CKAN
+they belong to."""
+MAX_URL_TYPE: Final = 100
 MAX_TAGS: Final = 200
 MAX_EXTRAS: Final = 500
 MAX_RESOURCES: Final = 1_000
@@ -88,7 +92,7 @@ def new_resource(given: Mapping[str, Any], package: Package, file: StoredFile | 
         raise ValidationError(faults)
     url_type = given.get("url_type") or ""
     made = Table(0, uuid, package.workspace_id, package.id, given.get("name") or "", "")
-    return _described(made, given, "datastore" if url_type == "datastore" else "", file)
+    return _described(made, given, "datastore" if url_type in TABLES else "", file)
 
 
 def changed_resource(old: Table, given: Mapping[str, Any], own_url: str, file: StoredFile | None = None) -> Table:
@@ -108,7 +112,7 @@ def changed_resource(old: Table, given: Mapping[str, Any], own_url: str, file: S
     is_own = not url or url == own_url or (given.get("url_type") == "upload" and "/" not in url)
     kept = file or (None if clear or not is_own else file_of(old))
     url_type = old.url_type if old.url_type == "datastore" and not file else ""
-    if given.get("url_type") == "datastore":
+    if given.get("url_type") in TABLES:
         url_type = "datastore"
     elif url_type and isinstance(url, str) and url and not url.endswith(f"/datastore/dump/{old.uuid}"):
         url_type = ""
@@ -131,6 +135,8 @@ def _described(table: Table, given: Mapping[str, Any], url_type: str, file: Stor
         name = name or file.name
     elif url_type == "datastore":
         kept.pop("url", None)
+    elif given.get("url_type") not in (None, "", "upload", *TABLES):
+        kept["url_type"] = given["url_type"]
     address = file.name if file is not None else path_of(str(kept.get("url") or ""))
     if not kept.get("mimetype") and guessed_type(address):
         kept["mimetype"] = guessed_type(address)
@@ -151,8 +157,8 @@ def resource_faults(given: Mapping[str, Any]) -> dict[str, Any]:
         elif value is not None and ("\0" in value or len(value) > MAX_TEXT):
             faults[name] = [f"Must be a text of at most {MAX_TEXT:,} characters"]
     url_type = given.get("url_type") or ""
-    if url_type not in ("", "datastore", "upload"):
-        faults["url_type"] = ["Must be 'datastore', 'upload' or left out"]
+    if not isinstance(url_type, str) or len(url_type) > MAX_URL_TYPE:
+        faults["url_type"] = [f"Must be a text of at most {MAX_URL_TYPE} characters"]
     size = given.get("size")
     if size not in (None, "") and whole_number(size) is None:
         faults["size"] = ["Invalid integer"]

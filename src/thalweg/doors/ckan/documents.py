@@ -83,7 +83,7 @@ def resource_document(table: Table, package: Package, site: str) -> dict[str, An
         "metadata_modified": iso(table.modified_us),
         "state": "active",
         "position": table.position,
-        "url_type": table.url_type or None,
+        "url_type": table.url_type or document.get("url_type"),
         "datastore_active": table.active,
     }
 

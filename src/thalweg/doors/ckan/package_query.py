@@ -326,8 +326,10 @@ def instant_of(text: str) -> int:
 _SORTED: Final = {
     "score": "score", "relevance": "score", "name": "name", "title": "title", "title_string": "title",
     "metadata_created": "metadata_created", "metadata_modified": "metadata_modified",
-    "last_modified": "metadata_modified", "id": "name",
+    "last_modified": "metadata_modified", "id": "id",
 }  # fmt: skip
+_UNCOUNTED: Final = frozenset(("views_total", "views_recent"))
+"""Fields of CKAN that are the same of all packages here, as nobody counts who looks at them."""
 
 
 def read_sort(text: str) -> tuple[tuple[str, bool], ...]:
@@ -338,9 +340,11 @@ def read_sort(text: str) -> tuple[tuple[str, bool], ...]:
         if not words:
             continue
         name, direction = words[0], words[1].lower() if len(words) > 1 else "asc"
-        if len(words) > 2 or direction not in ("asc", "desc") or name not in _SORTED:
+        if len(words) > 2 or direction not in ("asc", "desc") or not (name in _SORTED or name in _UNCOUNTED):
             raise QueryError(f"Cannot sort by {item.strip()[:60]!r}; by one of {', '.join(sorted(_SORTED))}.")
         if len(found) >= 5:
             raise QueryError("Cannot sort by more than 5 fields.")
+        if name in _UNCOUNTED:
+            continue
         found.append((_SORTED[name], direction == "desc" or name == "relevance"))
     return tuple(found)

@@ -57,7 +57,7 @@ _FACETS: Final = {
 _FACET_OF_TERM: Final = "SELECT t.value, m.id FROM m JOIN package_term t ON t.package_id = m.id AND t.field = ?"
 _SORTED: Final = {
     "score": "m.score", "name": "e.name", "title": "e.title", "metadata_created": "e.created_us",
-    "metadata_modified": "e.modified_us",
+    "metadata_modified": "e.modified_us", "id": "(SELECT uuid FROM package WHERE id = e.package_id)",
 }  # fmt: skip
 
 
