@@ -11,6 +11,7 @@ from tests.conformance.test_ckan_catalogue import token_of
 
 from thalweg.doors.ckan.listing import MAX_COMPLETED
 from thalweg.doors.ckan.revise import MAX_DEPTH, MAX_PARTS
+from thalweg.doors.ckan.tags import MAX_WORDS
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,20 @@ def test_names_are_completed(site: Site) -> None:
     assert site.act("format_autocomplete", q="ZAR") == ["zarr"]
     assert site.error("format_autocomplete") == {"q": ["Missing value"]}
     site.act("package_delete", id=package["id"])
+
+
+def test_tags_are_searched_by_several_texts_and_in_vocabularies(site: Site) -> None:
+    site.act("package_create", name="tagged", tags=[{"name": "river level"}, {"name": "river bed"}])
+    site.act("vocabulary_create", name="closed", tags=[{"name": "river mouth"}])
+    found = site.act("tag_search", query=["RIVER", "bed"])
+    assert (found["count"], [tag["name"] for tag in found["results"]]) == (1, ["river bed"])
+    assert [tag["name"] for tag in site.act("tag_search", query="river", vocabulary_id="closed")["results"]] == [
+        "river mouth"
+    ]
+    assert site.act("tag_search", query="river", vocabulary_id="nope")["count"] == 0
+    assert site.act("tag_autocomplete", q="mouth", vocabulary_id="closed") == ["river mouth"]
+    assert site.act("tag_autocomplete", q="river", limit=1, offset=1) == ["river level"]
+    assert "query" in site.error("tag_search", query=["a"] * (MAX_WORDS + 1))
 
 
 def test_what_there_is_none_of_is_told_as_such(site: Site) -> None:
