@@ -237,12 +237,14 @@ class PackageStore(Protocol):
         groups: Sequence[int] | None = None,
         *,
         by: Actor | str = "",
+        expected: int = 0,
     ) -> Future[Package]:
         """Create (``id`` 0) or change a package, and have exactly these resources in this order and be in exactly
         these groups, all or nothing; None: as it is.
 
         resources  with ``id`` 0 new ones; those there that are not named are deleted with their tables
-        raises     from the future AlreadyExists ``name``, NotFound
+        expected   the generation that the package has to have still; 0: any
+        raises     from the future AlreadyExists ``name``, NotFound, InvalidParameter ``match`` for another generation
         """
         ...
 

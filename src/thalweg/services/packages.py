@@ -115,6 +115,7 @@ class PackageService:
         principal: Principal,
         workspace: Workspace | None,
         by: Actor,
+        expected: int = 0,
     ) -> Future[Package]:
         """Create or change a package with its resources; see ``PackageStore.save_package``.
 
@@ -136,7 +137,7 @@ class PackageService:
                 if group.id not in known:
                     self.require_editor(group, principal)
             numbers = [group.id for group in groups]
-        return self._store.save_package(package, resources, numbers, by=by)
+        return self._store.save_package(package, resources, numbers, by=by, expected=expected)
 
     # -------------------------------------------------------------- groups
 

@@ -138,6 +138,18 @@ def package_patch(call: Call, services: Services) -> Deferred:
 
 
 def _save(call: Call, services: Services, package: Package, given: Mapping[str, Any]) -> Deferred:
+    future = save_described(call, services, package, given)
+    return Deferred(future, lambda made: answer(call, shown(made, call, services)))
+
+
+def save_described(
+    call: Call, services: Services, package: Package, given: Mapping[str, Any], expected: int = 0
+) -> Future[Package]:
+    """Store a package as it is described.
+
+    expected  its generation has to be that still; 0: any
+    raises    ValidationError
+    """
     principal = call.request.principal
     workspace: Workspace | None = None
     owner = given.get("owner_org")
@@ -150,8 +162,9 @@ def _save(call: Call, services: Services, package: Package, given: Mapping[str, 
     urls = {table.uuid: download_url(table, package, call.site) for table in tables}
     found = described(given, services, package, tables, urls)
     by = call.request.actor("ckan", call.name)
-    future = services.packages.save(found.package, found.resources, found.groups, principal, workspace, by)
-    return Deferred(future, lambda made: answer(call, shown(made, call, services)))
+    return services.packages.save(
+        found.package, found.resources, found.groups, principal, workspace, by, expected=expected
+    )
 
 
 def package_owner_org_update(call: Call, services: Services) -> Deferred:
@@ -327,7 +340,28 @@ def resource_search(call: Call, services: Services) -> Response:
     return answer(call, {"count": count, "results": results})
 
 
-def resource_view_list(call: Call, services: Services) -> Response:
-    """Views of a resource: none, as this server has pages of its own instead."""
-    found_resource(call, services)
-    return answer(call, [])
+# ------------------------------------------------------------------ several packages
+
+
+def bulk_update(call: Call, services: Services) -> Response:
+    """Make packages of an organization private or public, or take them out of sight."""
+    principal = call.request.principal
+    read = Parameters(call.parameters)
+    read.need("org_id")
+    keys = read.listed("datasets") or []
+    read.done()
+    if len(keys) > MAX_FOUND:
+        raise fault("datasets", f"More than {MAX_FOUND:,} datasets")
+    workspace = workspace_named(services, read.text("org_id"), principal)
+    packages = [services.tables.package(key, principal, Action.REGISTER) for key in keys]
+    for package in packages:
+        if package.workspace_id != workspace.id:
+            raise fault("datasets", f"Dataset {package.name} is not of that organization")
+    change: dict[str, Any] = {
+        "bulk_update_private": {"public": False}, "bulk_update_public": {"public": True},
+        "bulk_update_delete": {"active": False},
+    }[call.name]  # fmt: skip
+    by = call.request.actor("ckan", call.name)
+    for package in packages:
+        services.packages.save(replace(package, **change), None, None, principal, None, by).result()
+    return answer(call, None)

@@ -16,7 +16,7 @@ from thalweg.doors.ckan.catalogue import required_id, shown
 from thalweg.doors.ckan.describing import MAX_TEXT, read_extras
 from thalweg.doors.ckan.documents import group_document
 from thalweg.doors.ckan.errors import ValidationError, fault
-from thalweg.doors.ckan.listing import in_order, membership, needs_counts, told
+from thalweg.doors.ckan.listing import containing, in_order, membership, needs_counts, told
 from thalweg.doors.ckan.organizations import (
     CAPACITIES,
     MAX_LISTED,
@@ -63,6 +63,11 @@ def group_list(call: Call, services: Services) -> Response:
     if not read.boolean("all_fields", False):
         return answer(call, [group.name for group in found])
     return answer(call, [told(_shown(group, counts, call, services), read, listed=True) for group in found])
+
+
+def group_autocomplete(call: Call, services: Services) -> Response:
+    """Groups whose name or title contains a text."""
+    return answer(call, containing(services.packages.groups(), call))
 
 
 def _document(group: Group, counts: Mapping[str, int]) -> dict[str, Any]:

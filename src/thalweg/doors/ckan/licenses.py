@@ -6,13 +6,14 @@ from typing import Any, Final, NamedTuple
 
 
 class License(NamedTuple):
-    """``is_open``: by the Open Definition (https://opendefinition.org)."""
+    """``is_open``: by the Open Definition (https://opendefinition.org); ``domains``: what it is made for, data, content
+    or both."""
 
     id: str
     title: str
     url: str
     is_open: bool
-    family: str = ""
+    domains: tuple[str, ...] = ()
 
 
 LICENSES: Final = {
@@ -20,21 +21,23 @@ LICENSES: Final = {
     for item in (
         License("notspecified", "License not specified", "", False),
         License("odc-pddl", "Open Data Commons Public Domain Dedication and License (PDDL)",
-                "http://www.opendefinition.org/licenses/odc-pddl", True),
+                "http://www.opendefinition.org/licenses/odc-pddl", True, ("data",)),
         License("odc-odbl", "Open Data Commons Open Database License (ODbL)",
-                "http://www.opendefinition.org/licenses/odc-odbl", True),
+                "http://www.opendefinition.org/licenses/odc-odbl", True, ("data",)),
         License("odc-by", "Open Data Commons Attribution License",
-                "http://www.opendefinition.org/licenses/odc-by", True),
-        License("cc-zero", "Creative Commons CCZero", "http://www.opendefinition.org/licenses/cc-zero", True),
+                "http://www.opendefinition.org/licenses/odc-by", True, ("data",)),
+        License("cc-zero", "Creative Commons CCZero",
+                "http://www.opendefinition.org/licenses/cc-zero", True, ("data", "content")),
         License("cc-by", "Creative Commons Attribution", "http://www.opendefinition.org/licenses/cc-by", True),
         License("cc-by-sa", "Creative Commons Attribution Share-Alike",
-                "http://www.opendefinition.org/licenses/cc-by-sa", True),
-        License("gfdl", "GNU Free Documentation License", "http://www.opendefinition.org/licenses/gfdl", True),
-        License("other-open", "Other (Open)", "", True),
-        License("other-pd", "Other (Public Domain)", "", True),
-        License("other-at", "Other (Attribution)", "", True),
+                "http://www.opendefinition.org/licenses/cc-by-sa", True, ("content",)),
+        License("gfdl", "GNU Free Documentation License",
+                "http://www.opendefinition.org/licenses/gfdl", True, ("content",)),
+        License("other-open", "Other (Open)", "", True, ("content",)),
+        License("other-pd", "Other (Public Domain)", "", True, ("content",)),
+        License("other-at", "Other (Attribution)", "", True, ("content",)),
         License("uk-ogl", "UK Open Government Licence (OGL)",
-                "http://reference.data.gov.uk/id/open-government-licence", True),
+                "https://www.nationalarchives.gov.uk/doc/open-government-licence/version/3/", True, ("content",)),
         License("cc-nc", "Creative Commons Non-Commercial (Any)",
                 "http://creativecommons.org/licenses/by-nc/2.0/", False),
         License("other-nc", "Other (Non-Commercial)", "", False),
@@ -44,10 +47,11 @@ LICENSES: Final = {
 
 
 def document(item: License) -> dict[str, Any]:
-    """As ``license_list`` shows it."""
+    """As ``license_list`` shows it: what is true or false is told as a text."""
+    is_generic = item.id.startswith("other-") or item.id == "notspecified"
     return {
-        "id": item.id, "title": item.title, "url": item.url, "family": item.family, "maintainer": "",
-        "status": "active", "domain_content": False, "domain_data": False, "domain_software": False,
-        "is_generic": item.id.startswith("other-"), "is_okd_compliant": item.is_open, "is_osi_compliant": False,
+        "id": item.id, "title": item.title, "url": item.url, "family": "", "maintainer": "", "status": "active",
+        **{f"domain_{name}": str(name in item.domains) for name in ("content", "data", "software")},
+        "is_generic": str(is_generic),
         "od_conformance": "approved" if item.is_open else "not reviewed", "osd_conformance": "not reviewed",
     }  # fmt: skip

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 from uuid import NAMESPACE_URL, uuid5
 
 from thalweg.doors.ckan.errors import ValidationError
 from thalweg.doors.ckan.reading import Parameters
+from thalweg.doors.ckan.transport import Call
 
+MAX_COMPLETED: Final = 20
+"""Most names that one is completed to, as CKAN has it."""
 _PARTS: Final = {
     "package_count": "include_dataset_count", "extras": "include_extras",
     "users": "include_users", "groups": "include_groups", "tags": "include_tags",
@@ -19,6 +22,8 @@ _PARTS: Final = {
 class _Named(Protocol):
     @property
     def name(self) -> str: ...
+    @property
+    def uuid(self) -> str: ...
     @property
     def title(self) -> str: ...
 
@@ -48,6 +53,18 @@ def in_order(items: list[T], counts: Mapping[str, int], read: Parameters) -> lis
     if direction not in ("", "asc", "desc"):
         raise ValidationError({"message": f"Invalid sort direction `{direction[:100]}`"})
     return sorted(items, key=keys[field], reverse=direction == "desc")
+
+
+def containing(items: Iterable[_Named], call: Call) -> list[dict[str, str]]:
+    """Those whose name or title contains a text, by title, as clients complete names."""
+    read = Parameters(call.parameters)
+    text, limit = read.required("q").casefold(), min(read.natural("limit", MAX_COMPLETED), MAX_COMPLETED)
+    read.done()
+    found = [item for item in items if text in item.name.casefold() or text in item.title.casefold()]
+    return [
+        {"id": item.uuid, "name": item.name, "title": item.title or item.name}
+        for item in in_order(found, {}, Parameters({}))[:limit]
+    ]
 
 
 def told(document: dict[str, Any], read: Parameters, *, listed: bool) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from thalweg.doors.ckan.catalogue import required_id, shown, workspace_named
 from thalweg.doors.ckan.describing import MAX_EXTRAS, is_id, read_extras
 from thalweg.doors.ckan.documents import organization, shown_image
 from thalweg.doors.ckan.errors import ValidationError, fault
-from thalweg.doors.ckan.listing import in_order, membership, needs_counts, told
+from thalweg.doors.ckan.listing import containing, in_order, membership, needs_counts, told
 from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Response
@@ -97,6 +97,11 @@ def organization_list(call: Call, services: Services) -> Response:
     if not read.boolean("all_fields", False):
         return answer(call, [workspace.name for workspace in found])
     return answer(call, [told(_whole(item, counts, call, services), read, listed=True) for item in found])
+
+
+def organization_autocomplete(call: Call, services: Services) -> Response:
+    """Workspaces whose name or title contains a text."""
+    return answer(call, containing(services.catalogue.workspaces_seen(call.request.principal).values(), call))
 
 
 def package_counts(call: Call, services: Services) -> Mapping[str, int]:

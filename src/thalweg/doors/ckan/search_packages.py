@@ -169,6 +169,17 @@ def package_autocomplete(call: Call, services: Services) -> Response:
     )
 
 
+def format_autocomplete(call: Call, services: Services) -> Response:
+    """Formats of resources that contain a text, those of most packages first, in small letters."""
+    read = Parameters(call.parameters)
+    text = read.required("q")[:200]
+    limit = min(read.natural("limit", 5), 100)
+    read.done()
+    found = services.packages.values("res_format", call.request.principal, containing=text, limit=MAX_FACET_VALUES)
+    found.sort(key=lambda item: (-item[1], item[0]))
+    return answer(call, list(dict.fromkeys(name.lower() for name, _ in found))[:limit])
+
+
 def recently_changed_packages_activity_list(call: Call, services: Services) -> Response:
     """The packages changed last, each with its last change alone: earlier ones are in the audit log."""
     read = Parameters(call.parameters)

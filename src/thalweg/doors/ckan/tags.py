@@ -22,6 +22,8 @@ from thalweg.services.services import Services
 
 MAX_TAGS_LISTED: Final = 10_000
 """Most tags of one answer."""
+MAX_WORDS: Final = 20
+"""Most texts that a tag is to contain."""
 _PACKAGES: Final = 1_000
 
 
@@ -66,28 +68,42 @@ def tag_show(call: Call, services: Services) -> Response:
 
 
 def tag_search(call: Call, services: Services) -> Response:
-    """Tags in use that contain a text."""
+    """Tags in use, or of a vocabulary, that contain a text, or all texts of a list."""
     read = Parameters(call.parameters)
-    text = read.text("query") or read.text("q")
     limit, offset = min(read.natural("limit", 100), MAX_TAGS_LISTED), read.natural("offset", 0)
-    read.done()
-    if not text:
-        return answer(call, {"count": 0, "results": []})
-    found = services.packages.values("tags", call.request.principal, containing=text, limit=MAX_TAGS_LISTED)
-    results = [tag_document(name) for name, _ in found[offset : offset + limit]]
+    vocabulary, found = _containing(call, services, read)
+    results = [tag_document(name, None, vocabulary) for name in found[offset : offset + limit]]
     return answer(call, {"count": len(found), "results": results})
 
 
 def tag_autocomplete(call: Call, services: Services) -> Response:
-    """Names of tags in use that contain a text."""
+    """Names of tags in use, or of a vocabulary, that contain a text."""
     read = Parameters(call.parameters)
-    text = read.text("query") or read.text("q")
     limit, offset = min(read.natural("limit", 10), 1_000), read.natural("offset", 0)
+    return answer(call, _containing(call, services, read)[1][offset : offset + limit])
+
+
+def _containing(call: Call, services: Services, read: Parameters) -> tuple[str | None, list[str]]:
+    """UUID of the vocabulary that is asked for, and the tags that contain what is looked for; none without a text."""
+    given = read.given.get("query") or read.given.get("q") or []
+    texts = [str(text) for text in (given if isinstance(given, list) else [given])]
+    if len(texts) > MAX_WORDS:
+        read.fault("query", f"More than {MAX_WORDS} texts")
     read.done()
-    if not text:
-        return answer(call, [])
-    found = services.packages.values("tags", call.request.principal, containing=text, limit=limit, offset=offset)
-    return answer(call, [name for name, _ in found])
+    key = read.text("vocabulary_id")
+    if not texts:
+        return None, []
+    try:
+        vocabulary = _vocabulary(services, key) if key else None
+    except NotFound:
+        return None, []
+    if vocabulary is None:
+        values = services.packages.values("tags", call.request.principal, containing=texts[0], limit=MAX_TAGS_LISTED)
+        names = [name for name, _ in values]
+    else:
+        names = list(vocabulary.tags)
+    found = [name for name in names if all(text.lower() in name.lower() for text in texts)]
+    return vocabulary.uuid if vocabulary else None, found
 
 
 # ------------------------------------------------------------------ vocabularies

@@ -130,6 +130,12 @@ def user_update(call: Call, services: Services) -> Response:
     return answer(call, user_document(_own_or_any(call, services, user.name)))
 
 
+def user_patch(call: Call, services: Services) -> Response:
+    """The same as user_update, as what is left out of that stays."""
+    Parameters(call.parameters).need("id")
+    return user_update(call, services)
+
+
 def user_delete(call: Call, services: Services) -> Response:
     """Remove an account with its tokens and roles."""
     require(call.request.principal, Action.ADMINISTER, SERVER)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from thalweg.domain.access import Actor, actor
-from thalweg.domain.errors import AlreadyExists, NotFound
+from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound
 from thalweg.domain.packages import (
     Group,
     Incoming,
@@ -68,9 +68,12 @@ class PackagePart:
         groups: Sequence[int] | None = None,
         *,
         by: Actor | str = "",
+        expected: int = 0,
     ) -> Future[Package]:
         def work(tx: Transaction) -> Package:
             before = package_in(tx, package.id) if package.id else None
+            if before is not None and expected not in (0, before.generation):
+                raise InvalidParameter("match", "The dataset was changed meanwhile.")
             stored = table_entities.put_package(tx, package)
             verb = "change" if package.id else "add"
             record(tx, by, f"{verb} package", stored.name, differences(before, stored, _LEFT_OUT), stored.workspace_id)
