@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from thalweg.domain.table_sql import SqlFault
 from thalweg.domain.table_values import BadValue, FieldType, coerce
+from thalweg.store.codec.decimal_key import encode_decimal
 from thalweg.store.sqlite.sql.numbers import divide, quotient_scale
 
 DAY_US: Final = 86_400_000_000
@@ -397,7 +398,12 @@ def instant_zoned_iso(us: int) -> str:
 
 
 def day_of(us: int) -> str:
-    return moment(us).date().isoformat()
+    return _day_text(us // DAY_US)
+
+
+@lru_cache(4096)
+def _day_text(day: int) -> str:
+    return moment(day * DAY_US).date().isoformat()
 
 
 def clock_of(us: int) -> str:
@@ -518,18 +524,12 @@ def _iso_week(value: datetime) -> tuple[int, int]:
 
 def instant_field(field: str, us: int) -> Decimal:
     """EXTRACT."""
-    value = moment(us)
-    match field.lower():
-        case "year" | "years" | "y" | "yr" | "yrs":
-            return Decimal(value.year)
-        case "month" | "months" | "mon" | "mons":
-            return Decimal(value.month)
-        case "day" | "days" | "d":
-            return Decimal(value.day)
+    name = field.lower()
+    match name:
         case "hour" | "hours" | "h" | "hr" | "hrs":
-            return Decimal(value.hour)
+            return Decimal(us // 3_600_000_000 % 24)
         case "minute" | "minutes" | "m" | "min" | "mins":
-            return Decimal(value.minute)
+            return Decimal(us // 60_000_000 % 60)
         case "second" | "seconds" | "s" | "sec" | "secs":
             return Decimal(us % 60_000_000).scaleb(-6)
         case "milliseconds" | "millisecond" | "ms" | "msec" | "msecs":
@@ -538,6 +538,24 @@ def instant_field(field: str, us: int) -> Decimal:
             return Decimal(us % 60_000_000)
         case "epoch":
             return Decimal(us).scaleb(-6)
+        case "julian":
+            part = Decimal(us % DAY_US)
+            digits = quotient_scale(part, Decimal(DAY_US))
+            return us // DAY_US + 2_440_588 + divide(part, Decimal(DAY_US), digits)
+    return _field_of_day(name, us // DAY_US)
+
+
+@lru_cache(4096)
+def _field_of_day(name: str, day: int) -> Decimal:
+    """Of a day, by its number."""
+    value = moment(day * DAY_US)
+    match name:
+        case "year" | "years" | "y" | "yr" | "yrs":
+            return Decimal(value.year)
+        case "month" | "months" | "mon" | "mons":
+            return Decimal(value.month)
+        case "day" | "days" | "d":
+            return Decimal(value.day)
         case "dow":
             return Decimal(value.isoweekday() % 7)
         case "isodow":
@@ -556,11 +574,20 @@ def instant_field(field: str, us: int) -> Decimal:
             return Decimal((value.year + 99) // 100)
         case "millennium" | "millennia" | "mil" | "mils":
             return Decimal((value.year + 999) // 1000)
-        case "julian":
-            part = Decimal(us % DAY_US)
-            digits = quotient_scale(part, Decimal(DAY_US))
-            return us // DAY_US + 2_440_588 + divide(part, Decimal(DAY_US), digits)
-    raise SqlFault(f'unit "{field[:50]}" not recognized for type timestamp without time zone')
+    raise SqlFault(f'unit "{name[:50]}" not recognized for type timestamp without time zone')
+
+
+_OF_DAY: Final = frozenset("year month day dow isodow doy week isoyear quarter decade century millennium".split())
+
+
+def instant_key(field: str, us: int) -> bytes:
+    """EXTRACT, as a key."""
+    return _day_key(field, us // DAY_US) if field in _OF_DAY else encode_decimal(instant_field(field, us))
+
+
+@lru_cache(4096)
+def _day_key(field: str, day: int) -> bytes:
+    return encode_decimal(_field_of_day(field, day))
 
 
 _OF_CLOCK: Final = frozenset("hour minute second milliseconds microseconds epoch".split())
@@ -620,25 +647,29 @@ def interval_field(field: str, blob: bytes) -> Decimal:
 def truncate(field: str, us: int) -> int:
     """date_trunc."""
     name = field.lower()
-    value = moment(us)
-    match name:
-        case "microseconds" | "microsecond":
-            return us
-        case "milliseconds" | "millisecond":
-            return us // 1000 * 1000
-        case "second" | "seconds":
-            return us // 1_000_000 * 1_000_000
-        case "minute" | "minutes":
-            return us // 60_000_000 * 60_000_000
-        case "hour" | "hours":
-            return us // 3_600_000_000 * 3_600_000_000
-        case "day" | "days":
-            return us // DAY_US * DAY_US
-        case "week" | "weeks":
-            # The first of January 1970 was a Thursday.
-            return checked(((us // DAY_US + 3) // 7 * 7 - 3) * DAY_US)
+    size = _SIZES.get(name)
+    return us // size * size if size is not None else _begin(name, us // DAY_US)
+
+
+_SIZES: Final = {
+    **dict.fromkeys(("microseconds", "microsecond"), 1),
+    **dict.fromkeys(("milliseconds", "millisecond"), 1000),
+    **dict.fromkeys(("second", "seconds"), 1_000_000),
+    **dict.fromkeys(("minute", "minutes"), 60_000_000),
+    **dict.fromkeys(("hour", "hours"), 3_600_000_000),
+    **dict.fromkeys(("day", "days"), DAY_US),
+}
+
+
+@lru_cache(4096)
+def _begin(name: str, day: int) -> int:
+    """Of the week, month or more years that a day is in, by its number: measured times come in order, many a day."""
+    value = moment(day * DAY_US)
     year, month = value.year, value.month
     match name:
+        case "week" | "weeks":
+            # The first of January 1970 was a Thursday.
+            return checked(((day + 3) // 7 * 7 - 3) * DAY_US)
         case "month" | "months":
             pass
         case "quarter":
@@ -652,7 +683,7 @@ def truncate(field: str, us: int) -> int:
         case "millennium" | "millennia":
             year, month = (year - 1) // 1000 * 1000 + 1, 1
         case _:
-            raise SqlFault(f'unit "{field[:50]}" not recognized for type timestamp without time zone')
+            raise SqlFault(f'unit "{name[:50]}" not recognized for type timestamp without time zone')
     if year < 1:
         raise SqlFault("timestamp out of range")
     return instant(datetime(year, month, 1))
