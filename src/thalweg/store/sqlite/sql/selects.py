@@ -13,7 +13,7 @@ from thalweg.store.sqlite.sql.relations import is_never_null
 from thalweg.store.sqlite.sql.scope import Column, Cte, E, Grouping, Item, Node, Scope
 from thalweg.store.sqlite.sql.types import common
 
-MAX_COLUMNS: Final = 1_500
+MAX_COLUMNS: Final = 1_664
 """Of what is selected; SQLite has 2,000."""
 _JOINS: Final = {"JOIN_INNER": "JOIN", "JOIN_LEFT": "LEFT JOIN", "JOIN_RIGHT": "RIGHT JOIN", "JOIN_FULL": "FULL JOIN"}
 
