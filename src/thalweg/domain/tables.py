@@ -13,8 +13,8 @@ from thalweg.domain.access import Actor
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.table_values import Cell, FieldType
 
-MAX_FIELDS: Final = 1_000
-"""Of a table. PostgreSQL has 1,600, SQLite 2,000."""
+MAX_FIELDS: Final = 1_598
+"""Of a table: PostgreSQL's 1,600 less `_id` and `_full_text`, which CKAN's tables have."""
 MAX_FIELD_NAME: Final = 63
 """Longest name of a field or alias, bytes: PostgreSQL's, by which clients go."""
 MAX_INDEXES: Final = 50
