@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import socket
 import struct
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +13,11 @@ import httpx
 import pytest
 from ckanapi import NotFound, RemoteCKAN, ValidationError
 from owslib.sos import SensorObservationService
+from tests.conformance.process_support import running, store_with_administrator
 
 from thalweg import app
 from thalweg.cli import demo as demo_command
-from thalweg.domain.access import Role, User
 from thalweg.services.load import Load
-from thalweg.settings import Settings
 
 pytestmark = pytest.mark.client
 PAGE = Path(__file__).parents[2] / "docs/how-to/replace-an-iot-hub.md"
@@ -32,30 +27,13 @@ AIRPORT = "urn:ogc:def:procedure:x-thalweg:1.0:JFK"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     """Address of a server with the demo's weather, two workers, and an administrator's token."""
-    folder = tmp_path_factory.mktemp("iot")
-    store = f"sqlite:///{folder / 'iot.sqlite'}"
-    application = app.build(Settings(store=store, access_log=False))
-    demo_command._load_into(Load(application.store))
-    application.store.put_user(User("root", Role.ADMIN, "$argon2id$none", 1)).result(30)
-    token = application.services.access.create_token("root", "")
-    application.close()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "thalweg", "serve", "--port", str(port), "--store", store, "--workers", "2"]
-    environment = {**os.environ, "THALWEG_WEBHOOK_TARGETS": "https://example.org/hooks"}
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
-    )  # fmt: skip
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "/api/3/action" in line:
-                break
-        yield f"http://127.0.0.1:{port}", token
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+    store, token = store_with_administrator(tmp_path_factory.mktemp("iot"))
+    opened = app.open_store(store)
+    demo_command._load_into(Load(opened))
+    opened.close()
+    environ = {"THALWEG_WEBHOOK_TARGETS": "https://example.org/hooks"}
+    with running("serve", "--store", store, "--workers", "2", environ=environ) as served:
+        yield served.url, token
 
 
 def resource(ckan: Any, name: str) -> str:
