@@ -33,7 +33,14 @@ from tests.store.table_support import alter, find, insert, make, numbered
 
 from thalweg.domain.errors import StoreUnavailable
 from thalweg.domain.store import Store
-from thalweg.domain.table_sql import MAX_ANSWER_BYTES, MAX_VALUE_BYTES, SqlFault, SqlForbidden, SqlLimits
+from thalweg.domain.table_sql import (
+    MAX_ANSWER_BYTES,
+    MAX_TEMPORARY_BYTES,
+    MAX_VALUE_BYTES,
+    SqlFault,
+    SqlForbidden,
+    SqlLimits,
+)
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, Method, Table
 from thalweg.sql.allowed import FUNCTIONS
@@ -41,7 +48,6 @@ from thalweg.sql.parse import MAX_DEPTH, MAX_NODES, MAX_SQL_BYTES, MAX_TABLES, p
 from thalweg.store.open import open_store
 from thalweg.store.sqlite.sql.calls import NAMES
 from thalweg.store.sqlite.sql.engine import HEAP_BYTES
-from thalweg.store.sqlite.sql.process import MAX_TEMPORARY_BYTES
 
 
 @pytest.fixture(scope="module")
