@@ -93,6 +93,21 @@ def test_statements_of_users_are_answered_as_postgresql_answers_them(
     assert len(asked) > 250
 
 
+def test_lists_of_hundreds_are_answered_as_postgresql_answers_them(
+    postgres: Postgres, kept: Store, known: dict[str, Table]
+) -> None:
+    """SQLite's functions take 127 arguments."""
+    numbers, members = ", ".join(map(str, range(3, 300))), ", ".join(f"'m{i}', n" for i in range(50))
+    wrong = unlike(postgres, kept, known, [
+        f"SELECT _id, ARRAY[{numbers}] AS a, n = ANY(ARRAY[{numbers}]) AS b FROM readings",
+        f"SELECT ARRAY[n, {numbers}] AS a FROM readings",
+        f"SELECT json_build_object({members}) AS a, jsonb_build_array(n, {numbers[:298]}) AS b FROM readings",
+        "SELECT _id, n > ALL(list) AS a, n <= ANY(list) AS b, station LIKE ANY(ARRAY['L%', NULL]) AS c, "
+        "n > ANY(SELECT _id FROM sites) AS d, x >= ALL(SELECT height FROM sites WHERE height < n) AS e FROM readings",
+    ])  # fmt: skip
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize("sql", statements("sql_wrong.sql"))
 def test_what_postgresql_refuses_is_refused(postgres: Postgres, kept: Store, known: dict[str, Table], sql: str) -> None:
     with pytest.raises(psycopg.Error):
