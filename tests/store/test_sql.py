@@ -278,6 +278,14 @@ def test_a_statement_asked_again_is_told_the_time_again(store: Store, clock: str
     assert times == sorted(set(times))
 
 
+def test_a_text_that_is_made_does_not_mean_the_time(store: Store) -> None:
+    """PostgreSQL reads it as that of the statement; it was the year 1970 here."""
+    table = make(store, records=[{"name": "today", "n": 1}])
+    for sql in ("SELECT name::date FROM t", "SELECT 'now'::text::timestamp AS a FROM t"):
+        with pytest.raises(SqlFault, match="where a constant says them"):
+            ask(store, {"t": table}, sql)
+
+
 def test_a_statement_is_translated_once_for_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not again for each request, but again when the table has other fields, or the statement means the time."""
     from thalweg.store.sqlite.sql import engine

@@ -73,6 +73,7 @@ _ITEM: Final = re.compile(
     r"|(?P<number>[+-]?(?:[0-9]{1,15}(?:\.[0-9]{0,12})?|\.[0-9]{1,12}))\s*(?P<unit>[a-zA-Z]+)?|(?P<ago>ago))(?=\s|$)",
     re.IGNORECASE | re.ASCII,
 )
+_CLOCK_FOLLOWS: Final = re.compile(r"\s+[+-]?[0-9]+:", re.ASCII)
 _ISO: Final = re.compile(
     r"P(?:([+-]?[0-9.]+)Y)?(?:([+-]?[0-9.]+)M)?(?:([+-]?[0-9.]+)W)?(?:([+-]?[0-9.]+)D)?"
     r"(?:T(?:([+-]?[0-9.]+)H)?(?:([+-]?[0-9.]+)M)?(?:([+-]?[0-9.]+)S)?)?",
@@ -137,7 +138,8 @@ def parse(text: str, unit: str = "second") -> bytes:
                     us = (Decimal(match["h"]) * 60 + Decimal(match["m"])) * 60 + Decimal(match["s"] or 0)
                     parts[2] += (-us if match["sign"] == "-" else us) * 1_000_000
                 else:
-                    name = (match["unit"] or unit).lower()
+                    # What stands before a time of day is days.
+                    name = (match["unit"] or ("day" if _CLOCK_FOLLOWS.match(plain, place) else unit)).lower()
                     if name not in _UNITS:
                         raise bad
                     named.append(_CALLED[name])
@@ -339,8 +341,8 @@ _ZONED: Final = re.compile(
 
 
 def _no_clock() -> int:
-    """For texts of records, which are read at no time of their own."""
-    return 0
+    """For texts that are made, or of records."""
+    raise SqlFault("now, today, yesterday and tomorrow are understood where a constant says them")
 
 
 def _special(text_value: str, now: Callable[[], int]) -> int | None:
