@@ -124,6 +124,9 @@ class Plan:
         return (*self.bindings, limit, offset)
 
     def count_statement(self) -> str:
+        if not self.where and not self.distinct:
+            # As many as there are, which is known, whatever they are sorted by.
+            return f"SELECT count FROM table_state WHERE table_id = {self.table.id:d}"
         where = f" WHERE {self.where}" if self.where else ""
         if self.distinct:
             return f"SELECT count(*) FROM (SELECT DISTINCT {self.selected} FROM {self.source}{where})"
