@@ -319,7 +319,8 @@ def test_tables_and_procedures_of_a_statement_are_of_one_state(store: Store) -> 
     try:
         end = time.monotonic() + 2
         asked = 0
-        while time.monotonic() < end:
+        # On a busy machine longer.
+        while asked < 10 or time.monotonic() < end:
             _, (found,) = ask(
                 store, {"p": made, "t": table},
                 "SELECT (SELECT count(*) FROM t) AS a, (SELECT count(*) FROM p) AS b",
@@ -329,7 +330,6 @@ def test_tables_and_procedures_of_a_statement_are_of_one_state(store: Store) -> 
     finally:
         stop.set()
         thread.join(WAIT_S)
-    assert asked > 10
     assert not failed
 
 
