@@ -25,6 +25,16 @@ ROW_ID: Final = "_id"
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
+def is_field_name(name: str) -> bool:
+    """Whether a field or alias may be called so: any name that PostgreSQL takes in quotes, as CKAN restricts it."""
+    return (
+        bool(name)
+        and name == name.strip()
+        and not name.startswith("_")
+        and not any(letter == '"' or ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in name)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Package:
     """A dataset of the catalogue: resources under one title, licence and visibility.

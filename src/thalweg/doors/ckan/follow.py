@@ -54,7 +54,7 @@ def follow(request: Request, services: Services) -> Deferred:
     given = pairs(request.query)
     read = Parameters(given)
     read.only(_KNOWN)
-    query = query_of(table, read, limit=MAX_EVENTS, offset=0, total=False)
+    query, _ = query_of(table, read, limit=MAX_EVENTS, offset=0, total=False)
     read.done()
     newest = tables.newest(table)
     after = _after(request, read, newest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from thalweg.doors.ckan.errors import ValidationError
@@ -10,6 +11,8 @@ from thalweg.doors.ckan.transport import exact_json
 
 _TRUE: Final = frozenset(("true", "yes", "t", "y", "1", "on"))
 _MAX_LIST: Final = 2_000
+_MAX_DIGITS: Final = 40
+"""Of an integer; none has as many."""
 
 
 class Parameters:
@@ -62,7 +65,9 @@ class Parameters:
             if name == "offset":
                 self.fault(name, "Invalid integer")
             else:
-                self.fault(name, "Invalid integer", "Please enter an integer value")
+                self.fault(
+                    name, "Invalid integer", *(["Please enter an integer value"] if isinstance(value, str) else [])
+                )
             return default
         if number < 0:
             self.fault(name, f'invalid value "{number}"' if name == "offset" else "Must be a natural number")
@@ -82,7 +87,7 @@ class Parameters:
         if isinstance(value, str):
             value = [item.strip() for item in value.split(",")]
         if not isinstance(value, list) or len(value) > _MAX_LIST or not all(isinstance(item, str) for item in value):
-            self.fault(name, "Not a list of names" if not isinstance(value, list) else "Each item has to be a name")
+            self.fault(name, "Not a list" if not isinstance(value, list) else "Each item has to be a name")
             return None
         return value
 
@@ -92,6 +97,9 @@ def _integer(value: Any) -> int | None:
         return None
     if isinstance(value, int):
         return value
+    if isinstance(value, Decimal):
+        # Of more than 64 bits, or written as 1e3.
+        return int(value) if value.adjusted() < _MAX_DIGITS and value == int(value) else None
     if isinstance(value, str):
         text = value.strip()
         if len(text) <= 20 and text.lstrip("+-").isdigit() and text.isascii():
