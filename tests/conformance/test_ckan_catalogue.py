@@ -82,6 +82,20 @@ def test_update_replaces_and_patch_keeps(site: Site) -> None:
     site.act("package_show", 404, id="changing")
 
 
+def test_what_a_resource_says_is_derived_and_kept_as_ckan_does(site: Site) -> None:
+    site.act("package_create", name="derived")
+    made = site.act("resource_create", package_id="derived", url="example.org/a.csv", last_modified="2020-01-02")
+    assert (made["url"], made["format"], made["mimetype"]) == ("http://example.org/a.csv", "CSV", "text/csv")
+    assert made["last_modified"] == "2020-01-02T00:00:00"
+    updated = site.act("resource_update", id=made["id"], url="http://example.org/api")
+    assert (updated["format"], updated["mimetype"], updated["last_modified"]) == ("CSV", None, None)
+    for given, shown in (("text/csv", "CSV"), ("Excel", "XLS"), ("own", "own"), (None, "")):
+        assert site.act("resource_patch", id=made["id"], format=given)["format"] == shown
+    faults = site.error("resource_patch", id=made["id"], size="a", last_modified="b", cache_last_updated="c")
+    bad_time = ["Date format incorrect"]
+    assert faults == {"size": ["Invalid integer"], "last_modified": bad_time, "cache_last_updated": bad_time}
+
+
 def test_a_table_outlives_the_update_of_its_package(site: Site) -> None:
     site.act("package_create", name="with-table")
     table = site.act("datastore_create", resource={"package_id": "with-table", "name": "t"}, records=[{"a": 1}])
@@ -91,7 +105,11 @@ def test_a_table_outlives_the_update_of_its_package(site: Site) -> None:
     shown = site.act("resource_patch", id=table["resource_id"], description="d")
     assert (shown["datastore_active"], shown["url_type"], shown["name"]) == (True, "datastore", "t")
     assert shown["url"].endswith(f"/datastore/dump/{table['resource_id']}")
-    site.act("package_update", id="with-table", name="with-table")
+    # As of CKAN 2.12 a list of resources that is left out changes none of them, nor does a name.
+    kept = site.act("package_update", id="with-table", notes="N")
+    assert (kept["name"], kept["title"], kept["notes"]) == ("with-table", "with-table", "N")
+    assert [resource["id"] for resource in kept["resources"]] == [table["resource_id"]]
+    assert site.act("package_update", id="with-table", resources=[])["num_resources"] == 0
     site.act("datastore_search", 404, resource_id=table["resource_id"])
 
 
@@ -99,20 +117,28 @@ def test_a_table_outlives_the_update_of_its_package(site: Site) -> None:
     ("given", "faults"),
     [
         ({}, {"name": ["Missing value"]}),
-        ({"name": "a b"}, {"name": ["Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_, 2 to 100"]}),
+        ({"name": "a b"}, {"name": ["Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_"]}),
+        ({"name": "a"}, {"name": ["Must be at least 2 characters long"]}),
+        ({"name": "a" * 101}, {"name": ["Name must be a maximum of 100 characters long"]}),
+        ({"name": "search"}, {"name": ["That name cannot be used"]}),
+        ({"name": "ab", "author_email": "a.b"}, {"author_email": ["Email a.b is not a valid format"]}),
+        ({"name": "ab", "version": "v" * 101}, {"version": ["Version must be a maximum of 100 characters long"]}),
+        ({"name": "ab", "extras": [{"key": "title", "value": "1"}]},
+         {"extras": [{"key": ["There is a schema field with the same name"]}]}),
+        ({"name": "ab", "tag_string": "ok, b"}, {"tag_string": ['Tag "b" length is less than minimum 2']}),
         ({"name": "ab", "title": 5}, {"title": ["Must be a text"]}),
         ({"name": "ab", "tags": [{"name": "a"}]}, {"tags": ['Tag "a" length is less than minimum 2']}),
         ({"name": "ab", "tags": [{"name": "a+b"}]}, {"tags": [
             'Tag "a+b" can only contain alphanumeric characters, spaces (" "), hyphens ("-"), underscores ("_") or dots (".")']}),
         ({"name": "ab", "tags": "text"}, {"tags": ["Not a list of at most 200 dicts, each with a name"]}),
         ({"name": "ab", "extras": [{"key": "a", "value": "1"}, {"key": "a", "value": "2"}]},
-         {"extras": ["There is a duplicate key"]}),
-        ({"name": "ab", "extras": [{"key": "a"}]}, {"extras": ["Missing value"]}),
+         {"extras_validation": ['Duplicate key "a"']}),
+        ({"name": "ab", "extras": [{"key": "a"}]}, {"extras": [{"value": ["Missing value"]}]}),
         ({"name": "ab", "groups": [{"name": "nope"}]}, {"groups": ["Group 'nope' was not found."]}),
         ({"name": "ab", "state": "odd"}, {"state": ["Value must be one of active, deleted, draft"]}),
         ({"name": "ab", "resources": [{"url": "x"}, {"url": 5}]}, {"resources": [{}, {"url": ["Must be a text"]}]}),
         ({"name": "ab", "owner_org": "nope"}, {"owner_org": ["Organization does not exist"]}),
-        ({"name": "ab", "tags": [{"name": "ab", "vocabulary_id": "nope"}]}, {"tags": ["Tag vocabulary was not found."]}),
+        ({"name": "ab", "tags": [{"name": "ab", "vocabulary_id": "nope"}]}, {"tags": [{"vocabulary_id": ["Tag vocabulary was not found."]}]}),
         ({"name": "ab", "id": "a/b"}, {"id": ["Invalid id provided"]}),
         ({"name": "taken"}, {"name": ["That URL is already in use."]}),
     ],
@@ -131,6 +157,8 @@ def test_bounds_of_descriptions(site: Site) -> None:
     assert "resources" in site.error("package_create", name="large", resources=[{}] * 1_001)
     assert "groups" in site.error("package_create", name="large", groups=[{"name": "a"}] * 101)
     assert "notes" in site.error("package_create", name="large", notes="n" * 100_001)
+    # One character more than MAX_EMAIL.
+    assert "author_email" in site.error("package_create", name="large", author_email="a" * 309 + "@example.org")
     wide = [{"key": f"k{i}", "value": "v" * 1_000} for i in range(300)]
     assert "extras" in site.error("package_create", name="large", extras=wide)
     assert site.send("POST", "/api/action/package_create", content=b'{"name": "\\ud800"}',

@@ -81,12 +81,16 @@ def safe_name(text: str) -> str:
     return text or "file"
 
 
+def guessed_type(name: str) -> str:
+    """The media type that the ending of a name or path stands for; empty: not known."""
+    ending = name[name.rfind(".") :].lower() if "." in name else ""
+    return _TYPES.get(ending) or mimetypes.guess_type(name, strict=True)[0] or ""
+
+
 def mimetype_of(name: str, said: str = "") -> str:
     """By the ending of a file's name, else what the client said."""
-    ending = name[name.rfind(".") :].lower() if "." in name else ""
     said = said.partition(";")[0].strip().lower()
-    guessed = _TYPES.get(ending) or mimetypes.guess_type(name, strict=True)[0]
-    return guessed or (said if _TYPE.fullmatch(said) else "application/octet-stream")
+    return guessed_type(name) or (said if _TYPE.fullmatch(said) else "application/octet-stream")
 
 
 def discard_unless_done(future: Future[Any], incoming: Incoming) -> None:

@@ -33,9 +33,10 @@ from thalweg.services.table_declared import with_index
 
 MAX_DOCUMENT_BYTES: Final = 200_000
 """Longest description of a package or resource, as JSON: it is read as a whole each time it is shown."""
-NAME_RULE: Final = "Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_, 2 to 100"
+NAME_RULE: Final = "Must be purely lowercase alphanumeric (ascii) characters and these symbols: -_"
+_RESERVED: Final = ("new", "edit", "search")
 _READ_ONLY: Final = "Cannot edit read-only resource: it is made of the observations of procedures, which SOS takes."
-_NAME: Final = re.compile(r"[a-z0-9_-]{2,100}", re.ASCII)
+_NAME: Final = re.compile(r"[a-z0-9_-]*", re.ASCII)
 
 
 class TableService:
@@ -300,7 +301,13 @@ class TableService:
 
 
 def check_name(name: str) -> None:
-    """Raises InvalidParameter."""
+    """Raises InvalidParameter in CKAN's words."""
+    if name in _RESERVED:
+        raise InvalidParameter("name", "That name cannot be used")
+    if len(name) < 2:
+        raise InvalidParameter("name", "Must be at least 2 characters long")
+    if len(name) > 100:
+        raise InvalidParameter("name", "Name must be a maximum of 100 characters long")
     if not _NAME.fullmatch(name):
         raise InvalidParameter("name", NAME_RULE)
     if name.startswith(PACKAGE_PREFIX):

@@ -72,7 +72,7 @@ def package_list(call: Call, services: Services) -> Response:
 def package_show(call: Call, services: Services) -> Response:
     """A package with its resources."""
     read = Parameters(call.parameters)
-    key = read.text("name_or_id") or read.required("id")
+    key = read.text("name_or_id") or read.text("id") or read.required("name_or_id")
     package = services.tables.package(key, call.request.principal)
     if package.id < 0:
         # In a thread, as all streamed answers are made: a workspace may have thousands of procedures.
@@ -119,9 +119,11 @@ def package_create(call: Call, services: Services) -> Deferred:
 
 
 def package_update(call: Call, services: Services) -> Deferred:
-    """Describe a package anew. What is left out goes, its resources too."""
+    """Describe a package anew. What is left out goes; its name stays, and without ``resources`` all that it has."""
     read = Parameters(call.parameters)
-    package = services.tables.package(read.text("id") or read.required("name"), call.request.principal, Action.REGISTER)
+    package = services.tables.package(
+        read.text("id") or read.text("name") or read.required("id"), call.request.principal, Action.REGISTER
+    )
     return _save(call, services, package, call.parameters)
 
 
@@ -160,7 +162,7 @@ def package_owner_org_update(call: Call, services: Services) -> Deferred:
     here = workspace_of(services, package.workspace_id)
     workspace = None
     if key not in (here.uuid, here.name):
-        workspace = _owner(Call(call.name, {"owner_org": key}, call.request), services, "")
+        workspace = workspace_named(services, key, principal)
     future = services.packages.save(package, None, None, principal, workspace, call.request.actor("ckan", call.name))
     return Deferred(future, lambda _: answer(call, None))
 
@@ -170,11 +172,15 @@ def package_resource_reorder(call: Call, services: Services) -> Deferred:
     principal = call.request.principal
     package = services.tables.package(required_id(call), principal, Action.REGISTER)
     read = Parameters(call.parameters)
-    order = read.listed("order")
+    read.need("order")
+    order = read.listed("order") or []
     read.done()
     tables = {table.uuid: table for table in services.tables.tables(package, principal)}
-    if not order or len(set(order)) != len(order) or not set(order) <= set(tables):
-        raise fault("order", "resources do not belong to dataset or are doubled")
+    if len(set(order)) != len(order):
+        raise fault("order", "Must supply unique resource_ids")
+    for uuid in order:
+        if uuid not in tables:
+            raise fault("order", f"resource_id {uuid[:100]} can not be found")
     wanted = [*order, *(uuid for uuid in tables if uuid not in order)]
     by = call.request.actor("ckan", call.name)
     future = services.packages.save(package, [tables[uuid] for uuid in wanted], None, principal, None, by)

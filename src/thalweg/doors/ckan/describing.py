@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,8 +20,9 @@ from thalweg.domain.packages import FILE_KEY, Group, StoredFile, file_of
 from thalweg.domain.tables import Package, Table
 from thalweg.doors.ckan.documents import PACKAGE_TEXTS
 from thalweg.doors.ckan.errors import ValidationError, fault
-from thalweg.doors.ckan.reading import Parameters, json_or
+from thalweg.doors.ckan.reading import Parameters, json_or, whole_number
 from thalweg.doors.ckan.transport import with_floats
+from thalweg.services.files import guessed_type
 from thalweg.services.packages import check_tag
 from thalweg.services.services import Services
 
@@ -30,6 +34,8 @@ _OWN: Final = frozenset(
     "cache_last_updated revision_id upload clear_upload package datastore_contains_all_records_of_source_file".split()
 )
 """Keys of a resource that the server says itself; all that are not known are kept as they are."""
+TIMES: Final = ("last_modified", "cache_last_updated")
+"""Times of what a link leads to; a client says them."""
 MAX_TAGS: Final = 200
 MAX_EXTRAS: Final = 500
 MAX_RESOURCES: Final = 1_000
@@ -37,13 +43,35 @@ MAX_RESOURCES: Final = 1_000
 MAX_GROUPS: Final = 100
 MAX_TEXT: Final = 100_000
 """Longest text of a description, characters."""
+MAX_VERSION: Final = 100
+"""Longest version of a package, as CKAN has it."""
+MAX_EMAIL: Final = 320
+"""Longest address of an author or maintainer: 64 characters, @ and 255 (RFC 5321 section 4.5.3.1)."""
+_LABEL: Final = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_EMAIL: Final = re.compile(rf"[A-Za-z0-9.!#$%&'*+/=?^_`{{|}}~-]+@{_LABEL}(?:\.{_LABEL})*")
+"""What HTML takes for an address (HTML, section 4.10.5.1.5)."""
+_FIELDS: Final = frozenset(
+    (*PACKAGE_TEXTS, *"id name title type state private owner_org tags tag_string resources groups extras".split())
+)
+"""Names of fields, which no extra can have."""
 FORMATS: Final = {
     name.lower(): name
     for name in "CSV TSV JSON GeoJSON XLSX XLS ODS Parquet XML KML KMZ GML SHP ZIP PDF HTML TXT WMS WFS RDF TTL "
     "GeoTIFF NetCDF GPKG PNG JPEG API DOCX DOC GTFS SHAPE YAML SQL".split()
 }
 """Formats that are written in one way whatever a client writes, as facets count them."""
-_EXTENSIONS: Final = {"jpg": "JPEG", "htm": "HTML", "tif": "GeoTIFF", "nc": "NetCDF", "yml": "YAML", "tab": "TSV"}
+_ALIASES: Final = {
+    "jpg": "JPEG", "htm": "HTML", "tif": "GeoTIFF", "nc": "NetCDF", "yml": "YAML", "tab": "TSV", "shapefile": "SHP",
+    "excel": "XLS", "text": "TXT", "text/csv": "CSV", "application/csv": "CSV", "text/tab-separated-values": "TSV",
+    "application/json": "JSON", "application/geo+json": "GeoJSON", "application/vnd.geo+json": "GeoJSON",
+    "application/vnd.ms-excel": "XLS", "application/zip": "ZIP", "application/pdf": "PDF", "application/xml": "XML",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "XLSX", "text/xml": "XML", "text/html": "HTML",
+    "text/plain": "TXT", "application/rdf+xml": "RDF", "text/turtle": "TTL", "image/png": "PNG", "image/jpeg": "JPEG",
+    "application/vnd.google-earth.kml+xml": "KML", "application/vnd.google-earth.kmz": "KMZ",
+    "application/geopackage+sqlite3": "GPKG", "application/gml+xml": "GML", "image/tiff": "GeoTIFF",
+    "application/x-netcdf": "NetCDF",
+}  # fmt: skip
+"""Other names of formats, endings and media types among them."""
 
 
 @dataclass(slots=True)
@@ -51,7 +79,7 @@ class Described:
     """A package, and what it is to hold; None: as it is."""
 
     package: Package
-    resources: list[Table] = field(default_factory=list)
+    resources: list[Table] | None = None
     groups: list[Group] | None = None
 
 
@@ -91,9 +119,13 @@ def changed_resource(old: Table, given: Mapping[str, Any], own_url: str, file: S
     faults = resource_faults(given)
     if faults:
         raise ValidationError(faults)
+    if "format" not in given and file is None:
+        given = {**given, "format": old.document.get("format")}
     clear = str(given.get("clear_upload") or "").lower() in ("true", "1", "yes", "on")
     url = given.get("url")
-    kept = file or (None if clear or url not in (None, "", own_url, own_url.rpartition("/")[2]) else file_of(old))
+    # Old clients send the name alone of a file that is uploaded.
+    is_own = not url or url == own_url or (given.get("url_type") == "upload" and "/" not in url)
+    kept = file or (None if clear or not is_own else file_of(old))
     url_type = old.url_type if old.url_type == "datastore" and not file else ""
     if given.get("url_type") == "datastore":
         url_type = "datastore"
@@ -104,9 +136,11 @@ def changed_resource(old: Table, given: Mapping[str, Any], own_url: str, file: S
 
 def _described(table: Table, given: Mapping[str, Any], url_type: str, file: StoredFile | None) -> Table:
     kept = {name: with_floats(value) for name, value in given.items() if name not in _OWN and name != FILE_KEY}
-    size = kept.get("size")
-    if isinstance(size, str) and size.isascii() and size.isdigit() and len(size) < 18:
-        kept["size"] = int(size)
+    if "size" in kept:
+        kept["size"] = whole_number(kept["size"])
+    for key in TIMES:
+        if instant(given.get(key)):
+            kept[key] = instant(given[key])
     name = table.name
     if file is not None:
         url_type = "upload"
@@ -116,24 +150,34 @@ def _described(table: Table, given: Mapping[str, Any], url_type: str, file: Stor
         name = name or file.name
     elif url_type == "datastore":
         kept.pop("url", None)
-    given_format = str(kept.get("format") or "").strip()
-    if given_format:
-        kept["format"] = FORMATS.get(given_format.lower().lstrip("."), given_format)
-    else:
-        found = format_of(file.name if file is not None else str(kept.get("url") or ""))
-        if found:
-            kept["format"] = found
+    address = file.name if file is not None else path_of(str(kept.get("url") or ""))
+    if not kept.get("mimetype") and guessed_type(address):
+        kept["mimetype"] = guessed_type(address)
+    given_format = str(kept.pop("format", None) or "").strip()
+    found = format_named(given_format) if given_format else format_of(address)
+    if found:
+        kept["format"] = found
     return replace(table, name=name, url_type=url_type, document=kept)
 
 
-def format_of(address: str) -> str:
-    """By the ending of a file's name or an address; empty: not known."""
+def path_of(address: str) -> str:
+    """The path of an address; empty for one that is none."""
     try:
-        path = urlsplit(address).path
+        return urlsplit(address).path
     except ValueError:
         return ""
+
+
+def format_of(path: str) -> str:
+    """By the ending of a file's name or a path; empty: not known."""
     ending = posixpath.splitext(path)[1].lstrip(".").lower()
-    return _EXTENSIONS.get(ending) or FORMATS.get(ending, "")
+    return _ALIASES.get(ending) or FORMATS.get(ending, "")
+
+
+def format_named(text: str) -> str:
+    """A format that is named or by its media type, as it is written here; one that is not known as it is."""
+    key = text.lower().lstrip(".")
+    return FORMATS.get(key) or _ALIASES.get(key, text)
 
 
 def resource_faults(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,10 +192,28 @@ def resource_faults(given: Mapping[str, Any]) -> dict[str, Any]:
     url_type = given.get("url_type") or ""
     if url_type not in ("", "datastore", "upload"):
         faults["url_type"] = ["Must be 'datastore', 'upload' or left out"]
+    size = given.get("size")
+    if size not in (None, "") and whole_number(size) is None:
+        faults["size"] = ["Invalid integer"]
+    for name in TIMES:
+        value = given.get(name)
+        if value not in (None, "") and instant(value) is None:
+            faults[name] = ["Date format incorrect"]
     upload = given.get("upload")
     if upload not in (None, ""):
         faults["upload"] = ["A file is uploaded as multipart/form-data"]
     return faults
+
+
+def instant(value: Any) -> str | None:
+    """A time as it is shown; None: it is none."""
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    try:
+        found = datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None
+    return (found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
 
 
 def is_id(text: str) -> bool:
@@ -182,9 +244,15 @@ def described(
             read.fault(name, f"Must be a text of at most {MAX_TEXT:,} characters")
         elif name in PACKAGE_TEXTS and value is not None:
             document[name] = value
-    if not given.get("name"):
+            if name.endswith("_email") and value and not (len(value) <= MAX_EMAIL and _EMAIL.fullmatch(value)):
+                read.fault(name, f"Email {value[:MAX_EMAIL]} is not a valid format")
+    if len(document.get("version", "")) > MAX_VERSION:
+        read.fault("version", f"Version must be a maximum of {MAX_VERSION} characters long")
+    given_name = given.get("name") or (old.name if old is not None else "")
+    if not given_name:
         read.fault("name", "Missing value")
-    kind = given.get("type") or "dataset"
+    # What a package is stays as it was made.
+    kind = old.document.get("type", "dataset") if old is not None else given.get("type") or "dataset"
     if not isinstance(kind, str) or len(kind) > 100:
         read.fault("type", "Must be a text")
     elif kind != "dataset":
@@ -201,56 +269,65 @@ def described(
     _read_extras(read, document)
     groups = _read_groups(read, services)
     private = read.boolean("private", False)
-    resources = _read_resources(read, old, tables or [], own_urls or {})
+    resources = None
+    if old is None or given.get("resources") is not None:
+        resources = _read_resources(read, old, tables or [], own_urls or {})
     read.done()
     title = given.get("title") or ""
     if old is None:
-        package = Package(0, uuid, 0, given["name"], title, not private, state == "active", document)
+        package = Package(0, uuid, 0, given_name, title, not private, state == "active", document)
     else:
         if "creator" in old.document:
             document["creator"] = old.document["creator"]
         package = replace(
-            old, name=given["name"], title=title, public=not private, active=state == "active", document=document
+            old, name=given_name, title=title, public=not private, active=state == "active", document=document
         )
-    for table in [table for table in resources if table.id == 0]:
-        resources[resources.index(table)] = replace(table, workspace_id=package.workspace_id, package_id=package.id)
+    if resources is not None:
+        resources = [
+            table if table.id else replace(table, workspace_id=package.workspace_id, package_id=package.id)
+            for table in resources
+        ]
     return Described(package, resources, groups)
 
 
 def _read_tags(read: Parameters, document: dict[str, Any], services: Services) -> None:
     tags = json_or(read.given.get("tags") or [])
     text = read.given.get("tag_string")
-    if isinstance(text, str) and text.strip():
-        tags = [*(tags if isinstance(tags, list) else []), *({"name": t.strip()} for t in text.split(",") if t.strip())]
-    if not isinstance(tags, list) or len(tags) > MAX_TAGS or not all(isinstance(t, dict) for t in tags):
+    named = [name.strip() for name in text.split(",") if name.strip()] if isinstance(text, str) else []
+    if not isinstance(tags, list) or len(tags) + len(named) > MAX_TAGS or not all(isinstance(t, dict) for t in tags):
         read.fault("tags", f"Not a list of at most {MAX_TAGS} dicts, each with a name")
         return
-    free: set[str] = set()
+    for name in named:
+        _check_tag(read, "tag_string", name)
+    free = set(named)
     bound: set[tuple[str, str]] = set()
     known = None
     for tag in tags:
-        name = tag.get("name")
+        name, vocabulary_id = tag.get("name"), tag.get("vocabulary_id")
         if not isinstance(name, str):
             read.fault("tags", "Missing value")
-            continue
-        vocabulary_id = tag.get("vocabulary_id")
-        try:
-            check_tag(name)
-            if vocabulary_id:
-                known = known or {v.uuid: v for v in services.packages.vocabularies()}
-                vocabulary = known.get(vocabulary_id) if isinstance(vocabulary_id, str) else None
-                if vocabulary is None:
-                    raise InvalidParameter("tags", "Tag vocabulary was not found.")
-                if name not in vocabulary.tags:
-                    raise InvalidParameter("tags", f"Tag {name} does not belong to vocabulary {vocabulary.name}")
-                bound.add((vocabulary.uuid, name))
+        elif vocabulary_id:
+            known = known or {v.uuid: v for v in services.packages.vocabularies()}
+            vocabulary = known.get(vocabulary_id) if isinstance(vocabulary_id, str) else None
+            if vocabulary is None:
+                read.faults.setdefault("tags", []).append({"vocabulary_id": ["Tag vocabulary was not found."]})
+            elif name not in vocabulary.tags:
+                read.fault("tags", f"Tag {name[:100]} does not belong to vocabulary {vocabulary.name}")
             else:
-                free.add(name)
-        except InvalidParameter as error:
-            read.fault("tags", error.message)
+                bound.add((vocabulary.uuid, name))
+        else:
+            _check_tag(read, "tags", name)
+            free.add(name)
     document["tags"] = sorted(free)
     if bound:
         document["vocabulary_tags"] = [list(item) for item in sorted(bound)]
+
+
+def _check_tag(read: Parameters, parameter: str, name: str) -> None:
+    try:
+        check_tag(name)
+    except InvalidParameter as error:
+        read.fault(parameter, error.message)
 
 
 def _read_extras(read: Parameters, document: dict[str, Any]) -> None:
@@ -258,19 +335,28 @@ def _read_extras(read: Parameters, document: dict[str, Any]) -> None:
     if isinstance(extras, list):
         # A deleted one is sent back as such by old clients.
         extras = [item for item in extras if not (isinstance(item, dict) and item.get("state") == "deleted")]
-    if (
-        not isinstance(extras, list)
-        or len(extras) > MAX_EXTRAS
-        or not all(isinstance(item, dict) and isinstance(item.get("key"), str) and item["key"] for item in extras)
-    ):
+    if not isinstance(extras, list) or len(extras) > MAX_EXTRAS or not all(isinstance(item, dict) for item in extras):
         read.fault("extras", f"Not a list of at most {MAX_EXTRAS} dicts, each with key and value")
         return
-    if len({item["key"] for item in extras}) != len(extras):
-        read.fault("extras", "There is a duplicate key")
-    if any("value" not in item for item in extras):
-        read.fault("extras", "Missing value")
+    faults = [_faults_of_extra(item) for item in extras]
+    if any(faults):
+        read.faults["extras"] = list(faults)
         return
+    for key, times in Counter(item["key"] for item in extras).items():
+        if times > 1:
+            read.fault("extras_validation", f'Duplicate key "{key[:100]}"')
     document["extras"] = [{"key": item["key"], "value": _text(item["value"])} for item in extras]
+
+
+def _faults_of_extra(item: Mapping[str, Any]) -> dict[str, list[str]]:
+    faults = {}
+    if not isinstance(item.get("key"), str) or not item["key"]:
+        faults["key"] = ["Missing value"]
+    elif item["key"] in _FIELDS:
+        faults["key"] = ["There is a schema field with the same name"]
+    if "value" not in item:
+        faults["value"] = ["Missing value"]
+    return faults
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -12,6 +13,7 @@ from thalweg.domain.packages import FILE_KEY, Group, Vocabulary, file_of
 from thalweg.domain.tables import Package, Table
 from thalweg.doors.ckan.licenses import LICENSES
 
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 PACKAGE_TEXTS: Final = (
     "notes", "url", "version", "author", "author_email", "maintainer", "maintainer_email", "license_id",
 )  # fmt: skip
@@ -52,11 +54,14 @@ def download_url(table: Table, package: Package, site: str) -> str:
 def resource_document(table: Table, package: Package, site: str) -> dict[str, Any]:
     document = {name: value for name, value in table.document.items() if name != FILE_KEY}
     file = file_of(table)
+    is_here = bool(table.active or table.url_type or file)
     if table.url_type == "datastore":
         document["url"] = f"{site}/datastore/dump/{table.uuid}"
     elif file is not None:
         document |= {"url": download_url(table, package, site), "size": file.size, "hash": file.sha256}
         document["mimetype"] = document.get("mimetype") or file.mimetype
+    elif document.get("url"):
+        document["url"] = with_scheme(document["url"])
     return {
         "cache_last_updated": None,
         "cache_url": None,
@@ -73,13 +78,19 @@ def resource_document(table: Table, package: Package, site: str) -> dict[str, An
         "package_id": package.uuid,
         "name": table.name or None,
         "created": iso(table.created_us),
-        "last_modified": iso(table.modified_us),
+        # Of what lies elsewhere nothing is known but what was said of it.
+        "last_modified": iso(table.modified_us) if is_here else document.get("last_modified"),
         "metadata_modified": iso(table.modified_us),
         "state": "active",
         "position": table.position,
         "url_type": table.url_type or None,
         "datastore_active": table.active,
     }
+
+
+def with_scheme(url: str) -> str:
+    """An address that can be followed: one that says no scheme is HTTP's, as CKAN has it."""
+    return url if _SCHEME.match(url) else f"http://{url.lstrip('/')}"
 
 
 def tag_document(name: str, package: Package | None = None, vocabulary: str | None = None) -> dict[str, Any]:

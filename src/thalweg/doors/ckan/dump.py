@@ -45,8 +45,8 @@ def dump(request: Request, services: Services) -> Response:
     form = read.text("format", "csv").lower()
     if form not in FORMATS:
         raise fault("format", f"Value must be one of {list(FORMATS)}")
-    limit = read.natural("limit", -1)
-    query, _ = query_of(table, read, limit=limit, offset=read.natural("offset", 0), total=False)
+    limit = read.limit(-1)
+    query, _ = query_of(table, read, limit=limit, offset=read.offset(), total=False)
     if query.texts and not read.listed("fields"):
         # Ranks are told of pages alone.
         query = replace(query, fields=None)

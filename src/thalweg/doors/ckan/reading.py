@@ -47,6 +47,13 @@ class Parameters:
             raise ValidationError({name: ["Missing value"]})
         return value if isinstance(value, str) else str(value)
 
+    def need(self, *names: str) -> None:
+        """Raises ValidationError for all of them that are missing."""
+        for name in names:
+            if self.given.get(name) in (None, ""):
+                self.fault(name, "Missing value")
+        self.done()
+
     def boolean(self, name: str, default: bool) -> bool:
         value = self.given.get(name)
         if value is None or value == "":
@@ -56,21 +63,30 @@ class Parameters:
         return str(value).strip().lower() in _TRUE
 
     def natural(self, name: str, default: int) -> int:
-        """An integer from 0 on."""
+        """An integer from 0 on, of the catalogue."""
+        return self._natural(name, default, ["Invalid integer"], "Must be a natural number")
+
+    def limit(self, default: int) -> int:
+        """How many records of a table: 0 and more."""
+        said = ["Invalid integer"]
+        if isinstance(self.given.get("limit"), str):
+            said.append("Please enter an integer value")
+        return self._natural("limit", default, said, "Must be a natural number")
+
+    def offset(self) -> int:
+        """How many records of a table to pass over."""
+        return self._natural("offset", 0, ["Invalid integer"], 'invalid value "{}"')
+
+    def _natural(self, name: str, default: int, no_integer: list[str], negative: str) -> int:
         value = self.given.get(name)
         if value is None or value == "":
             return default
-        number = _integer(value)
+        number = whole_number(value)
         if number is None:
-            if name == "offset":
-                self.fault(name, "Invalid integer")
-            else:
-                self.fault(
-                    name, "Invalid integer", *(["Please enter an integer value"] if isinstance(value, str) else [])
-                )
+            self.fault(name, *no_integer)
             return default
         if number < 0:
-            self.fault(name, f'invalid value "{number}"' if name == "offset" else "Must be a natural number")
+            self.fault(name, negative.format(number))
             return default
         return min(number, 1 << 62)
 
@@ -92,7 +108,8 @@ class Parameters:
         return value
 
 
-def _integer(value: Any) -> int | None:
+def whole_number(value: Any) -> int | None:
+    """An integer, also one that is written as a text; None: it is none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):

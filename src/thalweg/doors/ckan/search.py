@@ -73,8 +73,8 @@ def prepare(table: Table, given: Mapping[str, Any], services: Services, call: Ca
     read = Parameters(given)
     read.only(_KNOWN)
     key = _key(given)
-    limit = min(read.natural("limit", DEFAULT_LIMIT), services.settings.ckan_rows_max)
-    offset = read.natural("offset", 0)
+    limit = min(read.limit(DEFAULT_LIMIT), services.settings.ckan_rows_max)
+    offset = read.offset()
     form = read.text("records_format") or "objects"
     if form not in FORMATS:
         read.fault("records_format", f"Value must be one of {list(FORMATS)}")
@@ -292,8 +292,8 @@ def _looked_up(prepared: Prepared, offset: int, has_offset: bool, principal: Pri
 def _all_tables(call: Call, services: Services) -> Response:
     """The tables the caller may read, as CKAN's view of them is asked for by clients that list tables."""
     read = Parameters(call.parameters)
-    limit = min(read.natural("limit", DEFAULT_LIMIT), services.settings.ckan_rows_max)
-    offset = read.natural("offset", 0)
+    limit = min(read.limit(DEFAULT_LIMIT), services.settings.ckan_rows_max)
+    offset = read.offset()
     read.done()
     response = wrapped(call, b"")
     # In a thread: there may be thousands, of procedures too.

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from thalweg.auth.policy import Action, require
 from thalweg.domain.access import SERVER
-from thalweg.domain.errors import NotFound
+from thalweg.domain.errors import InvalidParameter, NotFound
 from thalweg.domain.packages import PackageQuery, Value, Vocabulary
 from thalweg.doors.ckan import licenses
 from thalweg.doors.ckan.catalogue import required_id, shown
@@ -16,6 +16,7 @@ from thalweg.doors.ckan.errors import fault
 from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Deferred, Response
+from thalweg.services.packages import check_tag
 from thalweg.services.services import Services
 
 MAX_TAGS_LISTED: Final = 10_000
@@ -155,10 +156,18 @@ def tag_create(call: Call, services: Services) -> Deferred:
     """Add a tag to a closed list; free tags come with the packages that have them."""
     _require_editor(call)
     read = Parameters(call.parameters)
-    name = read.required("name")
-    vocabulary = _vocabulary(services, read.required("vocabulary_id"))
+    read.need("name", "vocabulary_id")
+    name = read.text("name")
+    try:
+        vocabulary = _vocabulary(services, read.text("vocabulary_id"))
+    except NotFound:
+        raise fault("vocabulary_id", "Tag vocabulary was not found.") from None
     if name in vocabulary.tags:
-        raise fault("name", f"Tag {name[:100]} already belongs to vocabulary {vocabulary.name}")
+        raise fault("vocabulary_id", f"Tag {name[:100]} already belongs to vocabulary {vocabulary.uuid}")
+    try:
+        check_tag(name)
+    except InvalidParameter as error:
+        raise fault("name", error.message) from None
     by = call.request.actor("ckan", call.name)
     changed = replace(vocabulary, tags=(*vocabulary.tags, name))
     future = services.packages.put_vocabulary(changed, call.request.principal, by)

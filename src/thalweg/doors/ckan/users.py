@@ -99,8 +99,8 @@ def user_create(call: Call, services: Services) -> Response:
     """Make an account. It may do what is public, and more by its roles in organizations; ``sysadmin``: everything."""
     require(call.request.principal, Action.ADMINISTER, SERVER)
     read = Parameters(call.parameters)
-    name = read.required("name")
-    password = read.required("password")
+    read.need("name", "password")
+    name, password = read.text("name"), read.text("password")
     role = Role.ADMIN if read.boolean("sysadmin", False) else Role.NOTHING
     services.access.add_user(name, role, password, by=call.request.actor("ckan", call.name))
     return answer(call, user_document(_own_or_any(call, services, name)))
@@ -110,7 +110,7 @@ def user_update(call: Call, services: Services) -> Response:
     """Give an account another password, or by an administrator another standing. There is no more to change of it."""
     read = Parameters(call.parameters)
     principal = call.request.principal
-    user = _own_or_any(call, services, read.text("id") or read.required("name"))
+    user = _own_or_any(call, services, read.text("id") or read.text("name") or read.required("id"))
     by = call.request.actor("ckan", call.name)
     if "sysadmin" in read.given and read.boolean("sysadmin", False) != (user.role >= Role.ADMIN):
         require(principal, Action.ADMINISTER, SERVER)
@@ -151,11 +151,12 @@ def _token_document(token: Token) -> dict[str, Any]:
 def api_token_create(call: Call, services: Services) -> Response:
     """Make a token of an account, shown this once; ``expires_in`` times ``unit`` (a day) seconds."""
     read = Parameters(call.parameters)
-    user = _own_or_any(call, services, read.text("user") or read.required("user_id"))
+    read.need("name", *(() if read.text("user_id") else ("user",)))
+    user = _own_or_any(call, services, read.text("user") or read.text("user_id"))
     if call.request.principal.via == "token" and not _is_administrator(call.request.principal):
         # One that is narrowed or about to end must not make one that is not.
         raise fault("user", "A token is made by a password or on the account's page, not by another token")
-    name = read.required("name")
+    name = read.text("name")
     expires_in = read.natural("expires_in", 0)
     unit = read.natural("unit", _UNITS)
     read.done()
@@ -174,7 +175,7 @@ def api_token_create(call: Call, services: Services) -> Response:
 def api_token_list(call: Call, services: Services) -> Response:
     """Tokens of an account, without what they are."""
     read = Parameters(call.parameters)
-    user = _own_or_any(call, services, read.text("user_id") or read.required("user"))
+    user = _own_or_any(call, services, read.text("user_id") or read.text("user") or read.required("user_id"))
     return answer(call, [_token_document(token) for token in services.access.tokens(user.name)])
 
 
@@ -183,7 +184,7 @@ def api_token_revoke(call: Call, services: Services) -> Response:
     read = Parameters(call.parameters)
     principal = call.request.principal
     _require_user(principal)
-    key = read.text("token") or read.required("jti")
+    key = read.text("token") or read.text("jti") or read.required("token")
     own = None if _is_administrator(principal) else principal.name
     found = [
         token
