@@ -120,13 +120,12 @@ def query_of(table: Table, read: Parameters, *, limit: int, offset: int, total: 
     names = {ROW_ID, *(field.name for field in table.fields)}
     if texts:
         names.add(RANK)
-    fields = read.listed("fields")
-    if fields is not None:
-        for name in fields:
-            if name not in names:
-                read.fault("fields", f'invalid value "{name[:200]}"')
+    fields = read.listed("fields") or ()
+    for name in fields:
+        if name not in names:
+            read.fault("fields", f'invalid value "{name[:200]}"')
     return TableQuery(
-        None if fields is None else tuple(dict.fromkeys(fields)),
+        tuple(dict.fromkeys(fields)) or None,
         condition,
         texts,
         _sort(read, names),
