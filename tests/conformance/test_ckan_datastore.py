@@ -130,6 +130,15 @@ def test_sort_fields_distinct_and_limits(site: Site, books: str) -> None:
     assert site.search(books, total_estimation_threshold=10)["total"] == 3
 
 
+def test_no_fields_named_are_all_of_them(site: Site, books: str) -> None:
+    """As CKAN 2.12 has it."""
+    for form in ("objects", "lists", "csv"):
+        asked = {"resource_id": books, "records_format": form, "limit": 1}
+        everything, named = site.act("datastore_search", **asked), site.act("datastore_search", **asked, fields=[])
+        assert named["records"] == everything["records"]
+        assert named["fields"] == everything["fields"]
+
+
 def test_total_only_when_asked_for(site: Site, books: str) -> None:
     assert "total" not in site.search(books, include_total=False)
     assert "total" not in site.search(books, include_total="nonsense")
