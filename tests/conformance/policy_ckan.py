@@ -153,7 +153,7 @@ ROWS = DoorRows(
         post("datastore_function_create", Aim.SERVER, allowed=(409,), name="f", rettype="trigger", definition="x"),
         post("datastore_function_delete", Aim.SERVER, allowed=(409,), name="f"),
         post(
-            "organization_member_create", Aim.WORKSPACE, allowed=(404,), id="{workspace}", username="no", role="editor"
+            "organization_member_create", Aim.WORKSPACE, allowed=(409,), id="{workspace}", username="no", role="editor"
         ),
         post("organization_member_delete", Aim.WORKSPACE, allowed=(404,), id="{workspace}", username="nobody"),
         get("group_list", Aim.LISTING, shows=False, all_fields="true"),
@@ -165,8 +165,8 @@ ROWS = DoorRows(
         post("group_patch", Aim.SERVER, id="{group}", title="{number}"),
         post("group_delete", Aim.SERVER, changes=True, id="{group}"),
         post("group_purge", Aim.SERVER, changes=True, id="{group}"),
-        post("group_member_create", Aim.SERVER, allowed=(404,), id="{group}", username="no", role="editor"),
-        post("group_member_delete", Aim.SERVER, id="{group}", username="nobody"),
+        post("group_member_create", Aim.SERVER, allowed=(409,), id="{group}", username="no", role="editor"),
+        post("group_member_delete", Aim.SERVER, allowed=(404,), id="{group}", username="nobody"),
         get("member_list", Aim.LISTING, (200, 404), shows=False, id="{group}"),
         get("member_list", Aim.LISTING, (200, 404), shows=False, id="{workspace}", object_type="user"),
         post("member_create", Aim.SERVER, id="{group}", object="{package}", object_type="package", capacity="public"),

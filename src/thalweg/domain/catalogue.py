@@ -57,6 +57,9 @@ class Workspace:
     authority         third part of the URNs made for new things: ``urn:ogc:def:procedure:<authority>:1.0:<name>``
     srids             EPSG codes that answers may be asked in, the workspace's own first
     public            False: nothing in it is public, whatever the dataset says
+    image_url         of a picture that stands for it, such as a logo
+    extras            whatever else is said of it, by key
+    created_us        when it was made, where that is known
     generation        raised by every committed change of its metadata (this workspace, its entities)
     """
 
@@ -73,6 +76,9 @@ class Workspace:
     provider: Provider = field(default_factory=Provider)
     generation: int = 0
     public: bool = True
+    image_url: str = ""
+    extras: tuple[tuple[str, str], ...] = ()
+    created_us: int = 0
 
     def urn(self, kind: str, name: str) -> str:
         """The URN of a new thing; kind is ``procedure``, ``parameter``, ``feature``, ``offering`` or ``sensor``."""

@@ -65,6 +65,10 @@ class TableService:
     def workspace_resource(self, workspace: Workspace) -> Resource:
         return self._store.catalogue(workspace.id).resource
 
+    def private_resource(self, workspace: Workspace) -> Resource:
+        """A dataset of a workspace that is nobody's but those who hold a role there."""
+        return self._resource(workspace.id, "package", 0, False)
+
     def _resource(
         self, workspace_id: int, kind: str, number: int, public: bool, within: tuple[str, int] | None = None
     ) -> Resource:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from thalweg.auth.policy import Action
 from thalweg.domain.access import Principal
@@ -20,6 +18,7 @@ from thalweg.domain.packages import FILE_KEY, Group, StoredFile, file_of
 from thalweg.domain.tables import Package, Table
 from thalweg.doors.ckan.documents import PACKAGE_TEXTS
 from thalweg.doors.ckan.errors import ValidationError, fault
+from thalweg.doors.ckan.formats import format_named, format_of, path_of
 from thalweg.doors.ckan.reading import Parameters, json_or, whole_number
 from thalweg.doors.ckan.transport import with_floats
 from thalweg.services.files import guessed_type
@@ -54,24 +53,6 @@ _FIELDS: Final = frozenset(
     (*PACKAGE_TEXTS, *"id name title type state private owner_org tags tag_string resources groups extras".split())
 )
 """Names of fields, which no extra can have."""
-FORMATS: Final = {
-    name.lower(): name
-    for name in "CSV TSV JSON GeoJSON XLSX XLS ODS Parquet XML KML KMZ GML SHP ZIP PDF HTML TXT WMS WFS RDF TTL "
-    "GeoTIFF NetCDF GPKG PNG JPEG API DOCX DOC GTFS SHAPE YAML SQL".split()
-}
-"""Formats that are written in one way whatever a client writes, as facets count them."""
-_ALIASES: Final = {
-    "jpg": "JPEG", "htm": "HTML", "tif": "GeoTIFF", "nc": "NetCDF", "yml": "YAML", "tab": "TSV", "shapefile": "SHP",
-    "excel": "XLS", "text": "TXT", "text/csv": "CSV", "application/csv": "CSV", "text/tab-separated-values": "TSV",
-    "application/json": "JSON", "application/geo+json": "GeoJSON", "application/vnd.geo+json": "GeoJSON",
-    "application/vnd.ms-excel": "XLS", "application/zip": "ZIP", "application/pdf": "PDF", "application/xml": "XML",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "XLSX", "text/xml": "XML", "text/html": "HTML",
-    "text/plain": "TXT", "application/rdf+xml": "RDF", "text/turtle": "TTL", "image/png": "PNG", "image/jpeg": "JPEG",
-    "application/vnd.google-earth.kml+xml": "KML", "application/vnd.google-earth.kmz": "KMZ",
-    "application/geopackage+sqlite3": "GPKG", "application/gml+xml": "GML", "image/tiff": "GeoTIFF",
-    "application/x-netcdf": "NetCDF",
-}  # fmt: skip
-"""Other names of formats, endings and media types among them."""
 
 
 @dataclass(slots=True)
@@ -158,26 +139,6 @@ def _described(table: Table, given: Mapping[str, Any], url_type: str, file: Stor
     if found:
         kept["format"] = found
     return replace(table, name=name, url_type=url_type, document=kept)
-
-
-def path_of(address: str) -> str:
-    """The path of an address; empty for one that is none."""
-    try:
-        return urlsplit(address).path
-    except ValueError:
-        return ""
-
-
-def format_of(path: str) -> str:
-    """By the ending of a file's name or a path; empty: not known."""
-    ending = posixpath.splitext(path)[1].lstrip(".").lower()
-    return _ALIASES.get(ending) or FORMATS.get(ending, "")
-
-
-def format_named(text: str) -> str:
-    """A format that is named or by its media type, as it is written here; one that is not known as it is."""
-    key = text.lower().lstrip(".")
-    return FORMATS.get(key) or _ALIASES.get(key, text)
 
 
 def resource_faults(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -331,28 +292,40 @@ def _check_tag(read: Parameters, parameter: str, name: str) -> None:
 
 
 def _read_extras(read: Parameters, document: dict[str, Any]) -> None:
-    extras = json_or(read.given.get("extras") or [])
+    found = read_extras(read.given, read.faults, MAX_EXTRAS, _FIELDS)
+    for key, times in Counter(item["key"] for item in found).items():
+        if times > 1:
+            read.fault("extras_validation", f'Duplicate key "{key[:100]}"')
+    document["extras"] = found
+
+
+def read_extras(
+    given: Mapping[str, Any], faults: dict[str, Any], most: int, fields: Collection[str] = ()
+) -> list[dict[str, str]]:
+    """What is said of a package, group or organization beside its fields.
+
+    faults  what is wrong is added there, by item
+    fields  names that no key can be
+    """
+    extras = json_or(given.get("extras") or [])
     if isinstance(extras, list):
         # A deleted one is sent back as such by old clients.
         extras = [item for item in extras if not (isinstance(item, dict) and item.get("state") == "deleted")]
-    if not isinstance(extras, list) or len(extras) > MAX_EXTRAS or not all(isinstance(item, dict) for item in extras):
-        read.fault("extras", f"Not a list of at most {MAX_EXTRAS} dicts, each with key and value")
-        return
-    faults = [_faults_of_extra(item) for item in extras]
-    if any(faults):
-        read.faults["extras"] = list(faults)
-        return
-    for key, times in Counter(item["key"] for item in extras).items():
-        if times > 1:
-            read.fault("extras_validation", f'Duplicate key "{key[:100]}"')
-    document["extras"] = [{"key": item["key"], "value": _text(item["value"])} for item in extras]
+    if not isinstance(extras, list) or len(extras) > most or not all(isinstance(item, dict) for item in extras):
+        faults["extras"] = [f"Not a list of at most {most} dicts, each with key and value"]
+        return []
+    of_items = [_faults_of_extra(item, fields) for item in extras]
+    if any(of_items):
+        faults["extras"] = of_items
+        return []
+    return [{"key": item["key"], "value": _text(item["value"])} for item in extras]
 
 
-def _faults_of_extra(item: Mapping[str, Any]) -> dict[str, list[str]]:
+def _faults_of_extra(item: Mapping[str, Any], fields: Collection[str]) -> dict[str, list[str]]:
     faults = {}
     if not isinstance(item.get("key"), str) or not item["key"]:
         faults["key"] = ["Missing value"]
-    elif item["key"] in _FIELDS:
+    elif item["key"] in fields:
         faults["key"] = ["There is a schema field with the same name"]
     if "value" not in item:
         faults["value"] = ["Missing value"]

@@ -35,8 +35,8 @@ def organization(workspace: Workspace) -> dict[str, Any]:
         "title": title,
         "type": "organization",
         "description": workspace.abstract,
-        "image_url": "",
-        "created": None,
+        "image_url": workspace.image_url,
+        "created": iso(workspace.created_us),
         "is_organization": True,
         "approval_status": "approved",
         "state": "active",
@@ -137,11 +137,17 @@ def package_document(
     return shown
 
 
+def shown_image(url: str) -> str:
+    """A picture that pages can show: one that is at an address of the web."""
+    return url if url.startswith(("http://", "https://")) else ""
+
+
 def group_in_package(group: Group) -> dict[str, Any]:
     title = group.title or group.name
     return {
         "id": group.uuid, "name": group.name, "title": title, "display_name": title,
-        "description": group.document.get("description") or "", "image_display_url": "",
+        "description": group.document.get("description") or "",
+        "image_display_url": shown_image(group.document.get("image_url") or ""),
     }  # fmt: skip
 
 

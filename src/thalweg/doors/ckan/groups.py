@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from thalweg.auth.policy import Action, require
 from thalweg.domain.access import SERVER
-from thalweg.domain.errors import NotFound
+from thalweg.domain.errors import NotFound, ThalwegError
 from thalweg.domain.packages import Group, PackageQuery, Value
 from thalweg.domain.tables import Package
 from thalweg.doors.ckan.catalogue import required_id, shown
-from thalweg.doors.ckan.describing import MAX_TEXT, is_id
+from thalweg.doors.ckan.describing import MAX_TEXT, is_id, read_extras
 from thalweg.doors.ckan.documents import group_document
 from thalweg.doors.ckan.errors import ValidationError, fault
+from thalweg.doors.ckan.listing import in_order, membership, needs_counts, told
 from thalweg.doors.ckan.organizations import (
     CAPACITIES,
     MAX_LISTED,
@@ -28,13 +29,16 @@ from thalweg.doors.ckan.organizations import (
     workspace_managed,
 )
 from thalweg.doors.ckan.reading import Parameters, json_or
-from thalweg.doors.ckan.transport import Call, answer, with_floats
+from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Deferred, Response
 from thalweg.services.services import Services
 
 MAX_USERS: Final = 1_000
 """Most users of a group."""
 MAX_GROUP_EXTRAS: Final = 500
+MAX_PACKAGES: Final = 1_000
+"""Most packages that a group is made with."""
+_TEXTS: Final = ("description", "image_url", "type")
 
 
 def _counts(call: Call, services: Services) -> Mapping[str, int]:
@@ -45,34 +49,27 @@ def _counts(call: Call, services: Services) -> Mapping[str, int]:
 def group_list(call: Call, services: Services) -> Response:
     """Groups: their names, or with all_fields what they are."""
     read = Parameters(call.parameters)
-    wanted = read.listed("groups")
-    found = [group for group in services.packages.groups() if wanted is None or group.name in wanted]
+    wanted, kind = read.listed("groups"), read.text("type", "group")
     limit, offset = read.natural("limit", MAX_LISTED), read.natural("offset", 0)
-    sort = read.text("sort") or read.text("order_by") or "title asc"
     read.done()
-    counts = _counts(call, services)
-    field, _, direction = sort.partition(" ")
-    keys = {
-        "name": lambda group: group.name,
-        "title": lambda group: (group.title or group.name).casefold(),
-        "package_count": lambda group: counts.get(group.name, 0),
-        "packages": lambda group: counts.get(group.name, 0),
-    }
-    if field not in keys or direction not in ("", "asc", "desc"):
-        raise fault("sort", f"Cannot sort by field `{field[:100]}`")
-    found.sort(key=keys[field], reverse=direction == "desc")
-    found = found[offset : offset + min(limit, MAX_LISTED)]
+    counts = _counts(call, services) if needs_counts(read) else {}
+    found = [
+        group
+        for group in services.packages.groups()
+        if (wanted is None or group.name in wanted) and group.document.get("type", "group") == kind
+    ]
+    found = in_order(found, counts, read)[offset : offset + min(limit, MAX_LISTED)]
     if not read.boolean("all_fields", False):
         return answer(call, [group.name for group in found])
-    return answer(call, [_document(group, counts) for group in found])
+    return answer(call, [told(_shown(group, counts, call, services), read, listed=True) for group in found])
 
 
 def _document(group: Group, counts: Mapping[str, int]) -> dict[str, Any]:
     return group_document(group, counts.get(group.name, 0))
 
 
-def _shown(group: Group, call: Call, services: Services) -> dict[str, Any]:
-    found = _document(group, _counts(call, services))
+def _shown(group: Group, counts: Mapping[str, int], call: Call, services: Services) -> dict[str, Any]:
+    found = _document(group, counts)
     found["extras"] = [dict(item) for item in group.document.get("extras", ())]
     found["users"] = []
     if services.packages.may_edit(group, call.request.principal):
@@ -87,8 +84,9 @@ def _shown(group: Group, call: Call, services: Services) -> dict[str, Any]:
 def group_show(call: Call, services: Services) -> Response:
     """A group; with include_datasets some of its packages."""
     group = services.packages.group(required_id(call))
-    found = _shown(group, call, services)
-    if Parameters(call.parameters).boolean("include_datasets", False):
+    read = Parameters(call.parameters)
+    found = told(_shown(group, _counts(call, services), call, services), read, listed=False)
+    if read.boolean("include_datasets", False):
         found["packages"] = [shown(p, call, services) for p in _packages(group, call, services, MAX_SHOWN_PACKAGES)]
     return answer(call, found)
 
@@ -118,79 +116,99 @@ def group_list_authz(call: Call, services: Services) -> Response:
 # ------------------------------------------------------------------ changing
 
 
-def _described(given: Mapping[str, Any], old: Group) -> Group:
+def _described(given: Mapping[str, Any], old: Group, services: Services) -> Group:
+    """As a client describes it; title, description, picture, kind and users stay where they are left out."""
     faults: dict[str, Any] = {}
+    given = {"name": old.name, "title": old.title, **{name: old.document.get(name) for name in _TEXTS}, **given}
     document: dict[str, Any] = {}
-    for name in ("name", "title", "description", "image_url", "type"):
-        value = given.get(name)
+    for name in ("name", "title", *_TEXTS):
+        value = given[name]
         if value is not None and (not isinstance(value, str) or len(value) > MAX_TEXT or "\0" in value):
             faults[name] = [f"Must be a text of at most {MAX_TEXT:,} characters"]
-        elif value and name in ("description", "image_url", "type"):
+        elif value and name in _TEXTS:
             document[name] = value
-    extras = json_or(given.get("extras") or [])
-    if (
-        not isinstance(extras, list)
-        or len(extras) > MAX_GROUP_EXTRAS
-        or not all(isinstance(item, dict) and isinstance(item.get("key"), str) for item in extras)
-    ):
-        faults["extras"] = ["Not a list of dicts, each with key and value"]
-    else:
-        document["extras"] = [{"key": item["key"], "value": with_floats(item.get("value"))} for item in extras]
+    document["extras"] = read_extras(given, faults, MAX_GROUP_EXTRAS)
+    document["users"] = _read_users(given, old, services, faults)
+    if not given["name"]:
+        faults["name"] = ["Missing value"]
+    if faults:
+        raise ValidationError(faults)
+    return replace(old, name=given["name"], title=given["title"] or "", document=document)
+
+
+def _read_users(given: Mapping[str, Any], old: Group, services: Services, faults: dict[str, Any]) -> list[list[str]]:
+    """Names and capacities; whoever has no account is left out, so that no later one of that name gets a role."""
     users = given.get("users")
     if users is None:
-        document["users"] = old.document.get("users", [])
-    elif (
+        return list(old.document.get("users", []))
+    if (
         not isinstance(users, list)
         or len(users) > MAX_USERS
         or not all(isinstance(user, dict) and isinstance(user.get("name"), str) for user in users)
     ):
         faults["users"] = ["Not a list of dicts, each with a name"]
-    else:
-        document["users"] = [
-            [user["name"], user["capacity"] if user.get("capacity") in CAPACITIES else "member"] for user in users
-        ]
-    if not given.get("name"):
-        faults["name"] = ["Missing value"]
-    if faults:
-        raise ValidationError(faults)
-    return replace(old, name=given["name"], title=given.get("title") or "", document=document)
+        return []
+    known = {user.name for user in services.access.users()}
+    return [
+        [user["name"], user["capacity"] if user.get("capacity") in CAPACITIES else "member"]
+        for user in users
+        if user["name"] in known
+    ]
 
 
-def group_create(call: Call, services: Services) -> Deferred:
+def group_create(call: Call, services: Services) -> Response:
     """Make a group; packages can be put into it at once."""
     principal = call.request.principal
     require(principal, Action.REGISTER, SERVER)
-    uuid = call.parameters.get("id") or ""
-    if not isinstance(uuid, str) or (uuid and not is_id(uuid)):
+    read = Parameters(call.parameters)
+    uuid = read.text("id")
+    if uuid and not is_id(uuid):
         raise fault("id", "Invalid id provided")
-    group = _described(call.parameters, Group(0, uuid, ""))
-    if group.document.get("users") == [] and principal.name:
+    packages = _read_packages(read, call, services)
+    group = _described(call.parameters, Group(0, uuid, ""), services)
+    if not group.document["users"] and principal.name:
         group = replace(group, document={**group.document, "users": [[principal.name, "admin"]]})
-    future = services.packages.put_group(group, principal, call.request.actor("ckan", call.name))
-    return Deferred(future, lambda made: answer(call, _shown(made, call, services)))
+    by = call.request.actor("ckan", call.name)
+    made = services.packages.put_group(group, principal, by).result()
+    for package in packages:
+        services.packages.set_membership(made, package, True, principal, by).result()
+    return answer(call, _shown(made, _counts(call, services), call, services))
+
+
+def _read_packages(read: Parameters, call: Call, services: Services) -> list[Package]:
+    given = json_or(read.given.get("packages") or [])
+    if not isinstance(given, list) or len(given) > MAX_PACKAGES or not all(isinstance(item, dict) for item in given):
+        raise fault("packages", f"Not a list of at most {MAX_PACKAGES:,} dicts, each with id or name")
+    found: list[Package] = []
+    faults: list[dict[str, list[str]]] = []
+    for item in given:
+        try:
+            found.append(services.tables.package(str(item.get("id") or item.get("name")), call.request.principal))
+            faults.append({})
+        except ThalwegError:
+            faults.append({"id": ["Dataset not found"]})
+    if any(faults):
+        raise ValidationError({"packages": faults})
+    return found
 
 
 def group_update(call: Call, services: Services) -> Deferred:
-    """Describe a group anew; what is left out goes, but its packages."""
-    return _put(call, services, {})
+    """Describe a group anew; extras that are left out go."""
+    return _put(call, services, services.packages.group(required_id(call)), {})
 
 
 def group_patch(call: Call, services: Services) -> Deferred:
     """Change what is said of a group; what is left out stays."""
     group = services.packages.group(required_id(call))
-    before = {"name": group.name, "title": group.title, **group.document}
-    before.pop("users", None)
-    return _put(call, services, before)
+    return _put(call, services, group, {"extras": group.document.get("extras")})
 
 
-def _put(call: Call, services: Services, before: Mapping[str, Any]) -> Deferred:
+def _put(call: Call, services: Services, group: Group, before: Mapping[str, Any]) -> Deferred:
     principal = call.request.principal
-    group = services.packages.group(required_id(call))
     services.packages.require_editor(group, principal)
-    given = {**before, **call.parameters}
-    given["name"] = given.get("name") or group.name
-    future = services.packages.put_group(_described(given, group), principal, call.request.actor("ckan", call.name))
-    return Deferred(future, lambda made: answer(call, _shown(made, call, services)))
+    changed = _described({**before, **call.parameters}, group, services)
+    future = services.packages.put_group(changed, principal, call.request.actor("ckan", call.name))
+    return Deferred(future, lambda made: answer(call, _shown(made, _counts(call, services), call, services)))
 
 
 def group_delete(call: Call, services: Services) -> Deferred:
@@ -214,10 +232,10 @@ def member_list(call: Call, services: Services) -> Response:
     if found is None:
         group = services.packages.group(key)
         found = []
-        if kind in ("", "package"):
-            found += [(package.uuid, "package", "public") for package in _packages(group, call, services, MAX_LISTED)]
         if kind in ("", "user") and services.packages.may_edit(group, call.request.principal):
             found += [(name, "user", role.capitalize()) for name, role in group.document.get("users", ())]
+        if kind in ("", "package"):
+            found += [(package.uuid, "package", "public") for package in _packages(group, call, services, MAX_LISTED)]
     capacity = read.text("capacity").lower()
     return answer(call, [list(item) for item in found if not capacity or item[2].lower() == capacity])
 
@@ -234,7 +252,8 @@ def member_delete(call: Call, services: Services) -> Response | Deferred:
 
 def _member(call: Call, services: Services, member: bool) -> Response | Deferred:
     read = Parameters(call.parameters)
-    key, name, kind = required_id(call), read.required("object"), read.required("object_type")
+    read.need("id", "object", "object_type", *(("capacity",) if member else ()))
+    key, name, kind = read.text("id"), read.text("object"), read.text("object_type")
     if kind not in ("package", "user"):
         raise fault("object_type", "Value must be one of ['package', 'user']")
     principal = call.request.principal
@@ -261,10 +280,11 @@ def _user(call: Call, services: Services, group: Group, name: str, capacity: str
     """Have a user be an editor of a group, or with an empty capacity no longer."""
     if capacity and capacity not in CAPACITIES:
         raise fault("capacity", f"Value must be one of {sorted(CAPACITIES)}")
-    users = [user for user in group.document.get("users", ()) if user[0] != name]
+    before = group.document.get("users", [])
+    users = [user for user in before if user[0] != name]
+    if users == before and not any(user.name == name for user in services.access.users()):
+        raise NotFound("object", "User was not found.")
     if capacity:
-        if not any(user.name == name for user in services.access.users()):
-            raise NotFound("object", "User was not found.")
         users.append([name, capacity])
         if len(users) > MAX_USERS:
             raise fault("object", f"More than {MAX_USERS:,} users")
@@ -276,19 +296,19 @@ def _user(call: Call, services: Services, group: Group, name: str, capacity: str
 
 
 def _told(call: Call, group: str, name: str, kind: str, capacity: str) -> Response:
-    if call.name.endswith("_delete"):
-        return answer(call, None)
-    return answer(
-        call, {"group_id": group, "table_id": name, "table_name": kind, "capacity": capacity, "state": "active"}
-    )
+    return answer(call, None if call.name.endswith("_delete") else membership(group, name, kind, capacity))
 
 
 def group_member_create(call: Call, services: Services) -> Deferred:
     """Have a user be an editor of a group."""
     read = Parameters(call.parameters)
+    read.need("id", "username", "role")
     group = services.packages.group(required_id(call))
     services.packages.require_editor(group, call.request.principal)
-    return _user(call, services, group, read.required("username"), capacity_of(role_named(read, "role")))
+    try:
+        return _user(call, services, group, read.text("username"), capacity_of(role_named(read, "role")))
+    except NotFound:
+        raise fault("username", "User not found") from None
 
 
 def group_member_delete(call: Call, services: Services) -> Deferred:

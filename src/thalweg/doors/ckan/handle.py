@@ -145,7 +145,7 @@ ACTIONS: Final[dict[str, Entry]] = {
     "group_show": Entry(groups.group_show),
     "group_package_show": Entry(groups.group_package_show, in_thread=True),
     "group_list_authz": Entry(groups.group_list_authz),
-    "group_create": Entry(groups.group_create, _REGISTER, changes=True),
+    "group_create": Entry(groups.group_create, _REGISTER, changes=True, in_thread=True),
     "group_update": Entry(groups.group_update, _REGISTER, changes=True),
     "group_patch": Entry(groups.group_patch, _REGISTER, changes=True),
     "group_delete": Entry(groups.group_delete, _REGISTER, changes=True),

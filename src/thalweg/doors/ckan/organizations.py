@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
 from thalweg.auth.policy import Action, may, require
 from thalweg.domain.access import SERVER, Principal, Role, Scope
 from thalweg.domain.catalogue import Workspace
-from thalweg.domain.errors import InvalidParameter, NotFound, NotSupported, ThalwegError
+from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound, NotSupported, ThalwegError
 from thalweg.domain.packages import PackageQuery, Value
 from thalweg.doors.ckan.catalogue import required_id, shown, workspace_named
-from thalweg.doors.ckan.documents import organization
-from thalweg.doors.ckan.errors import fault
+from thalweg.doors.ckan.describing import MAX_EXTRAS, is_id, read_extras
+from thalweg.doors.ckan.documents import organization, shown_image
+from thalweg.doors.ckan.errors import ValidationError, fault
+from thalweg.doors.ckan.listing import in_order, membership, needs_counts, told
 from thalweg.doors.ckan.reading import Parameters
 from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Deferred, Response
+from thalweg.services.accounts import now_us
 from thalweg.services.services import Services
+from thalweg.services.tables import check_name
 
 MAX_LISTED: Final = 10_000
 """Most organizations, groups or tags of one answer."""
 MAX_SHOWN_PACKAGES: Final = 10
 """Packages that an organization or group shows of itself, as CKAN has it."""
+MAX_URL: Final = 2_000
+"""Longest address of a picture, characters."""
+_PERMISSIONS: Final = {
+    "read": Action.READ,
+    **dict.fromkeys(("manage_group", "create_dataset", "update_dataset", "delete_dataset"), Action.REGISTER),
+}
+"""CKAN's permissions of members; all others are those of its admins."""
 CAPACITIES: Final = {
     "member": Role.VIEWER, "editor": Role.NETWORK_MANAGER, "admin": Role.ADMIN,
 }  # fmt: skip
@@ -39,7 +51,7 @@ def role_named(read: Parameters, name: str) -> Role:
     """The role that a capacity stands for. Raises ValidationError."""
     found = CAPACITIES.get(read.required(name))
     if found is None:
-        raise fault(name, f"Value must be one of {sorted(CAPACITIES)}")
+        raise fault(name, "role does not exist.")
     return found
 
 
@@ -48,14 +60,14 @@ def organization_list(call: Call, services: Services) -> Response:
     read = Parameters(call.parameters)
     seen = services.catalogue.workspaces_seen(call.request.principal)
     wanted = read.listed("organizations")
-    found = [workspace for name, workspace in sorted(seen.items()) if wanted is None or name in wanted]
     limit, offset = read.natural("limit", MAX_LISTED), read.natural("offset", 0)
     read.done()
+    counts = package_counts(call, services) if needs_counts(read) else {}
+    found = in_order([item for item in seen.values() if wanted is None or item.name in wanted], counts, read)
     found = found[offset : offset + min(limit, MAX_LISTED)]
     if not read.boolean("all_fields", False):
         return answer(call, [workspace.name for workspace in found])
-    counts = package_counts(call, services)
-    return answer(call, [_organization(workspace, counts) for workspace in found])
+    return answer(call, [told(_whole(item, counts, call, services), read, listed=True) for item in found])
 
 
 def package_counts(call: Call, services: Services) -> Mapping[str, int]:
@@ -66,15 +78,30 @@ def package_counts(call: Call, services: Services) -> Mapping[str, int]:
 
 def _organization(workspace: Workspace, counts: Mapping[str, int]) -> dict[str, Any]:
     found = organization(workspace)
-    return {**found, "display_name": found["title"], "package_count": counts.get(workspace.name, 0)}
+    return {
+        **found,
+        "display_name": found["title"],
+        "image_display_url": shown_image(workspace.image_url),
+        "package_count": counts.get(workspace.name, 0),
+        "num_followers": 0,
+    }
+
+
+def _whole(workspace: Workspace, counts: Mapping[str, int], call: Call, services: Services) -> dict[str, Any]:
+    return {
+        **_organization(workspace, counts),
+        "extras": [{"key": key, "value": value} for key, value in workspace.extras],
+        "users": _users(call, services, workspace),
+        "groups": [],
+        "tags": [],
+    }
 
 
 def organization_show(call: Call, services: Services) -> Response:
     """A workspace."""
     read = Parameters(call.parameters)
     workspace = workspace_named(services, _key(call), call.request.principal)
-    found = _organization(workspace, package_counts(call, services))
-    found |= {"extras": [], "tags": [], "groups": [], "users": _users(call, services, workspace)}
+    found = told(_whole(workspace, package_counts(call, services), call, services), read, listed=False)
     if read.boolean("include_datasets", False):
         query = PackageQuery(Value("organization", workspace.name), limit=MAX_SHOWN_PACKAGES, private=True)
         page = services.packages.search(query, call.request.principal)
@@ -105,22 +132,31 @@ def _manages(services: Services, principal: Principal, workspace: Workspace) -> 
 
 
 def organization_list_for_user(call: Call, services: Services) -> Response:
-    """Workspaces that the caller may do something in: by default make datasets."""
+    """Workspaces that a user, by default the caller, may do something in: by default make datasets."""
     read = Parameters(call.parameters)
-    wanted = read.text("permission", "manage_group")
-    action = {"read": Action.READ, "manage_group": Action.REGISTER, "admin": Action.ADMINISTER}.get(
-        wanted, Action.REGISTER
-    )
+    action = _PERMISSIONS.get(read.text("permission", "manage_group"), Action.ADMINISTER)
     principal = call.request.principal
+    if read.text("id", principal.name) != principal.name:
+        principal = _other(call, services, read.text("id"))
     if not principal.name:
         return answer(call, [])
     counts = package_counts(call, services)
     found = [
         {**_organization(workspace, counts), "capacity": _capacity(services, principal, workspace)}
         for _, workspace in sorted(services.catalogue.workspaces_seen(principal).items())
-        if may(principal, action, services.tables.workspace_resource(workspace))
+        if may(principal, action, services.tables.private_resource(workspace))
     ]
     return answer(call, found)
+
+
+def _other(call: Call, services: Services, name: str) -> Principal:
+    """Another user, of whom administrators alone are told. NotFound."""
+    if may(call.request.principal, Action.ADMINISTER, SERVER):
+        for user in services.access.users():
+            if user.name == name:
+                grants = {grant.scope: grant.role for grant in services.access.grants() if grant.principal == name}
+                return Principal(name, user.role, grants=grants)
+    raise NotFound("id", "User was not found.")
 
 
 def _capacity(services: Services, principal: Principal, workspace: Workspace) -> str:
@@ -133,37 +169,53 @@ def _capacity(services: Services, principal: Principal, workspace: Workspace) ->
 # ------------------------------------------------------------------ changing
 
 
-def _described(call: Call, old: Workspace) -> Workspace:
-    given = call.parameters
-    for name in ("name", "title", "description"):
+def _described(given: Mapping[str, Any], old: Workspace) -> Workspace:
+    """As a client describes it; name, title, description and picture stay where they are left out."""
+    faults: dict[str, Any] = {}
+    for name in ("name", "title", "description", "image_url"):
         if given.get(name) is not None and not isinstance(given[name], str):
-            raise fault(name, "Must be a text")
+            faults[name] = ["Must be a text"]
+    image_url = given.get("image_url", old.image_url) or ""
+    if isinstance(image_url, str) and len(image_url) > MAX_URL:
+        faults["image_url"] = [f"Must be a text of at most {MAX_URL:,} characters"]
+    extras = read_extras(given, faults, MAX_EXTRAS)
+    if faults:
+        raise ValidationError(faults)
     return replace(
         old,
         name=given.get("name") or old.name,
-        title=given.get("title") or "",
-        abstract=given.get("description") or "",
+        title=given.get("title", old.title) or "",
+        abstract=given.get("description", old.abstract) or "",
+        image_url=image_url,
+        extras=tuple((item["key"], item["value"]) for item in extras),
     )
 
 
 def organization_create(call: Call, services: Services) -> Deferred:
     """Make a workspace."""
     require(call.request.principal, Action.ADMINISTER, SERVER)
-    Parameters(call.parameters).required("name")
-    return _put(call, services, _described(call, Workspace(0, "", "")))
+    read = Parameters(call.parameters)
+    uuid = read.text("id")
+    if uuid and not is_id(uuid):
+        raise fault("id", "Invalid id provided")
+    made = _described(call.parameters, Workspace(0, uuid, read.required("name"), created_us=now_us()))
+    try:
+        check_name(made.name)
+    except InvalidParameter as error:
+        raise fault("name", error.message) from None
+    return _put(call, services, made)
 
 
 def organization_update(call: Call, services: Services) -> Deferred:
-    """Describe a workspace anew; what is left out goes."""
-    workspace = _managed(call, services)
-    return _put(call, services, _described(call, workspace))
+    """Describe a workspace anew; extras that are left out go."""
+    return _put(call, services, _described(call.parameters, _managed(call, services)))
 
 
 def organization_patch(call: Call, services: Services) -> Deferred:
     """Change what is said of a workspace; what is left out stays."""
     workspace = _managed(call, services)
-    given = {"title": workspace.title, "description": workspace.abstract, **call.parameters}
-    return _put(call, services, _described(Call(call.name, given, call.request), workspace))
+    extras = [{"key": key, "value": value} for key, value in workspace.extras]
+    return _put(call, services, _described({"extras": extras, **call.parameters}, workspace))
 
 
 def _managed(call: Call, services: Services) -> Workspace:
@@ -183,21 +235,30 @@ def _put(call: Call, services: Services, workspace: Workspace) -> Deferred:
     try:
         future = services.catalogue.put_workspace(workspace, by=call.request.actor("ckan", call.name))
     except InvalidParameter as error:
-        names = {"workspace": "name", "abstract": "description"}
+        names = {"abstract": "description"}
         raise fault(names.get(error.parameter or "", error.parameter or "name"), error.message) from None
+    future = told_of_name(future)
     return Deferred(
         future,
-        lambda made: answer(
-            call,
-            {
-                **_organization(made, package_counts(call, services)),
-                "extras": [],
-                "users": _users(call, services, made),
-                "groups": [],
-                "tags": [],
-            },
-        ),
+        lambda made: answer(call, _whole(made, package_counts(call, services), call, services)),
     )
+
+
+def told_of_name(future: Future[Workspace]) -> Future[Workspace]:
+    """The same, a name that is taken told as CKAN does."""
+    outer: Future[Workspace] = Future()
+
+    def finish(done: Future[Workspace]) -> None:
+        error = done.exception()
+        if isinstance(error, AlreadyExists) and error.parameter == "workspace":
+            error = fault("name", "Group name already exists in database")
+        if error is None:
+            outer.set_result(done.result())
+        else:
+            outer.set_exception(error)
+
+    future.add_done_callback(finish)
+    return outer
 
 
 def organization_delete(call: Call, services: Services) -> Response:
@@ -214,14 +275,18 @@ def organization_delete(call: Call, services: Services) -> Response:
 
 def organization_member_create(call: Call, services: Services) -> Response:
     """Have a user hold a role for a workspace."""
-    workspace = _managed(call, services)
     read = Parameters(call.parameters)
-    role = role_named(read, "role")
-    name = read.required("username")
-    set_member(call, services, workspace, name, role)
-    return answer(
-        call, {"group_id": workspace.uuid, "table_id": name, "table_name": "user", "capacity": capacity_of(role)}
-    )
+    read.need("id", "username", "role")
+    try:
+        workspace = _managed(call, services)
+    except NotFound:
+        raise fault("id", "That group name or ID does not exist.") from None
+    role, name = role_named(read, "role"), read.text("username")
+    try:
+        set_member(call, services, workspace, name, role)
+    except NotFound:
+        raise fault("username", "User not found") from None
+    return answer(call, membership(workspace.uuid, name, "user", capacity_of(role)))
 
 
 def organization_member_delete(call: Call, services: Services) -> Response:
@@ -263,10 +328,10 @@ def members_of(call: Call, services: Services, key: str, kind: str) -> list[tupl
     except NotFound:
         return None
     found: list[tuple[str, str, str]] = []
+    if kind in ("", "user"):
+        found += [(user["id"], "user", user["capacity"].capitalize()) for user in _users(call, services, workspace)]
     if kind in ("", "package"):
         query = PackageQuery(Value("organization", workspace.name), limit=MAX_LISTED, private=True)
         page = services.packages.search(query, call.request.principal)
-        found += [(package.uuid, "package", "public") for package in page.packages]
-    if kind in ("", "user"):
-        found += [(user["id"], "user", user["capacity"].capitalize()) for user in _users(call, services, workspace)]
+        found += [(package.uuid, "package", "organization") for package in page.packages]
     return found

@@ -47,11 +47,15 @@ def to_json(value: Any, parameter: str) -> str:
 
 _WORKSPACE_FIELDS = ("title", "abstract", "keywords", "fees", "access_constraints", "authority", "srids")
 
+_ADDED_FIELDS = ("image_url", "extras", "created_us")
+"""Not there in every document."""
+
 
 def workspace_document(workspace: Workspace) -> str:
     document: dict[str, Any] = {name: getattr(workspace, name) for name in _WORKSPACE_FIELDS}
     document["provider"] = dataclasses.asdict(workspace.provider)
     document["public"] = workspace.public
+    document |= {name: getattr(workspace, name) for name in _ADDED_FIELDS if getattr(workspace, name)}
     return to_json(document, "workspace")
 
 
@@ -73,6 +77,9 @@ def workspace_of(row: Row) -> Workspace:
         provider=Provider(**document["provider"]),
         generation=generation,
         public=document.get("public", True),
+        image_url=document.get("image_url", ""),
+        extras=tuple((key, value) for key, value in document.get("extras", ())),
+        created_us=document.get("created_us", 0),
     )
 
 
