@@ -293,6 +293,57 @@ def test_administrators_are_told_of_the_organizations_of_others(site: Site) -> N
     site.act("organization_list_for_user", 404, token=token, id="root")
 
 
+def test_what_is_said_of_an_organization_comes_back(site: Site) -> None:
+    """As a loader of another server's dump says it, with ids, users and what else there is."""
+    token_of(site, "oda")
+    token_of(site, "odo")
+    said = {
+        "id": "c0aad5e3-fab6-4012-bf92-18bce7e9957d", "name": "dumped", "title": "Dumped",
+        "image_url": "http://example.org/logo.png", "extras": [{"key": "code", "value": "7"}],
+    }  # fmt: skip
+    users = [
+        {"id": "58aa5a42-efbd-444f-b3b8-0ca2cd45f83c", "name": "oda", "capacity": "editor", "state": "active"},
+        {"id": "f200ee18-8b75-40f3-ae5e-85d9b7059006", "name": "who-has-no-account-here", "capacity": "admin"},
+    ]
+    made = site.act("organization_create", **said, users=users)
+    assert {name: made[name] for name in said} == said
+    assert made["image_display_url"] == "http://example.org/logo.png"
+    assert site.act("member_list", id="dumped", object_type="user") == [["oda", "user", "Editor"]]
+    package = site.act("package_create", name="of-dumped", owner_org=said["id"])
+    assert package["organization"]["image_url"] == "http://example.org/logo.png"
+    patched = site.act("organization_patch", id="dumped", title="D")
+    assert (patched["image_url"], patched["extras"]) == (said["image_url"], said["extras"])
+    assert [user["name"] for user in patched["users"]] == ["oda"]
+    updated = site.act("organization_update", **said, users=[{"name": "odo", "capacity": "member"}])
+    assert [(user["name"], user["capacity"]) for user in updated["users"]] == [("odo", "member")]
+    assert site.act("organization_update", id="dumped")["extras"] == []
+    assert "id" in site.error("organization_create", id=said["id"], name="dumped-again")
+    assert "name" in site.error("organization_create", name="dumped")
+    assert "id" in site.error("organization_create", id="../../x", name="dumped-again")
+    assert "extras" in site.error(
+        "organization_patch", id="dumped", extras=[{"key": f"k{n}", "value": ""} for n in range(101)]
+    )
+    assert "users" in site.error("organization_patch", id="dumped", users=[{"name": "odo", "capacity": "king"}])
+    # Groups and closed lists keep their ids, too, and refuse those in use.
+    for action in ("group_create", "vocabulary_create"):
+        assert site.act(action, id="3d7baa89-e2e2-45e2-937d-46973532e8e5", name="taken")["name"] == "taken"
+        assert "id" in site.error(action, id="3d7baa89-e2e2-45e2-937d-46973532e8e5", name="taken-again")
+        site.act(action.replace("create", "delete"), id="taken")
+
+
+def test_users_come_with_the_hashes_of_their_passwords(site: Site) -> None:
+    stored = "$pbkdf2-sha512$25000$" + "a" * 22 + "$" + "b" * 86
+    site.act("user_create", name="moved", password_hash=stored, email="moved@example.org")
+    assert site.store.user("moved").password_hash == stored
+    other = stored.replace("25000", "30000")
+    site.act("user_update", id="moved", password_hash=other)
+    assert site.store.user("moved").password_hash == other
+    token = site.application.services.access.create_token("moved", "")
+    site.act("user_update", 403, token=token, id="moved", password_hash=stored)
+    assert "password_hash" in site.error("user_create", name="moved-too", password_hash="cleartext")
+    assert "password_hash" not in site.act("user_show", id="moved", include_password_hash=True)
+
+
 def test_members_of_an_organization_may_what_their_capacity_says(site: Site) -> None:
     site.act("organization_create", name="members")
     token = token_of(site, "mia")

@@ -14,7 +14,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from thalweg.auth.credentials import Basic, Bearer, parse_authorization
-from thalweg.auth.passwords import Passwords, new_password
+from thalweg.auth.passwords import MAX_PBKDF2_ROUNDS, Passwords, new_password
 from thalweg.auth.policy import Action, may, require
 from thalweg.auth.sessions import MAX_COOKIE, cookie_name, cookie_value, csrf_token, is_csrf_token
 from thalweg.auth.tokens import new_token, token_digest
@@ -338,6 +338,32 @@ def test_a_hash_with_old_parameters_is_renewed_at_a_good_sign_in_alone(accounts:
     assert accounts.by_name["ann"].role is Role.VIEWER
     today.sign_in("ann", "correct horse", by=Actor("ann"))
     assert accounts.by_name["ann"].password_hash == after
+
+
+# What CKAN 2.12 made of the password "longpassword1".
+OF_CKAN = (
+    "$pbkdf2-sha512$25000$qTUGIGRMiVFKyZlTSskZow$"
+    "hmgR3KyjEib.PQG23Jis2HGg5./pR0p9QQEreKWGKcrsa2ChyEeXAFlCD/QoGQJp.voXFt5Vr84ESZDNvzzBGA"
+)
+
+
+def test_a_hash_of_ckan_is_verified_and_renewed_at_the_first_sign_in(accounts: MemoryAccounts) -> None:
+    access = Access(accounts, Settings(), Passwords(hasher=QUICK))
+    access.add_user("ann", Role.VIEWER, "", password_hash=OF_CKAN)
+    assert accounts.by_name["ann"].password_hash == OF_CKAN
+    with pytest.raises(Unauthenticated):
+        access.authenticate(basic("ann", "longpassword2"))
+    assert access.authenticate(basic("ann", "longpassword1")).name == "ann"
+    assert QUICK.verify(accounts.by_name["ann"].password_hash, "longpassword1")
+    assert access.authenticate(basic("ann", "longpassword1")).name == "ann"
+    access.set_password_hash("ann", OF_CKAN)
+    assert accounts.by_name["ann"].password_hash == OF_CKAN
+    # A sign-in must not take minutes, and a text that is no hash would let nobody in.
+    assert MAX_PBKDF2_ROUNDS == 1_000_000
+    for wrong in (OF_CKAN.replace("25000", "1000001"), OF_CKAN[:-1], "$6$x$y", "longpassword1"):
+        with pytest.raises(InvalidParameter, match=r"pbkdf2-sha512"):
+            access.add_user("bob", Role.VIEWER, "", password_hash=wrong)
+    assert "bob" not in accounts.by_name
 
 
 def test_a_hash_that_cannot_be_written_keeps_nobody_out(

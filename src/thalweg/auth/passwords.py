@@ -1,7 +1,12 @@
-"""Passwords: hashing and verifying by argon2id, so many at a time."""
+"""Passwords: hashing and verifying by argon2id, so many at a time; those of CKAN's users, too, until they sign in."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import hmac
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +20,13 @@ from thalweg.domain.errors import InvalidParameter, StoreUnavailable
 
 MAX_PASSWORD_BYTES: Final = 1024
 MIN_PASSWORD_LENGTH: Final = 8
+MAX_PBKDF2_ROUNDS: Final = 1_000_000
+"""Most rounds of a hash that comes from elsewhere: half a second for each sign-in."""
+_PBKDF2: Final = re.compile(
+    r"\$pbkdf2-sha512\$([1-9][0-9]{0,8})\$([A-Za-z0-9./]{11,1024})\$([A-Za-z0-9./]{86})", re.ASCII
+)
+"""How CKAN keeps a password: PBKDF2 with SHA-512 (RFC 8018) in passlib's modular form; rounds, salt and digest, the
+latter two in base 64 with ``.`` for ``+`` and no padding."""
 
 
 class Passwords:
@@ -51,7 +63,7 @@ class Passwords:
             return self._hasher.hash(password)
 
     def verify(self, stored: str | None, password: str) -> bool:
-        """Whether the password belongs to the stored argon2id string. Call it within ``turn``.
+        """Whether the password belongs to the stored string, argon2id's or CKAN's. Call it within ``turn``.
 
         stored   None: there is no such user; takes as long as for one that is, and gives False
         returns  False too for a password too long to have been set, at no cost and whoever the user, and for a
@@ -59,6 +71,8 @@ class Passwords:
         """
         if _is_too_long(password):
             return False
+        if stored is not None and is_foreign_hash(stored):
+            return _verify_pbkdf2(stored, password)
         try:
             self._hasher.verify(self._decoy_hash() if stored is None else stored, password)
         except (Argon2Error, InvalidHashError):
@@ -66,9 +80,10 @@ class Passwords:
         return stored is not None
 
     def renewed(self, stored: str, password: str) -> str | None:
-        """The argon2id string to store in the place of one made with other parameters than today's; None if it is
-        made with these. The password is known to be right. Call it within ``turn``."""
-        return self._hasher.hash(password) if self._hasher.check_needs_rehash(stored) else None
+        """The argon2id string to store in the place of one made with other parameters than today's or elsewhere; None
+        if it is made with these. The password is known to be right. Call it within ``turn``."""
+        is_old = is_foreign_hash(stored) or self._hasher.check_needs_rehash(stored)
+        return self._hasher.hash(password) if is_old else None
 
     def prepare(self) -> None:
         """Make ready what ``verify`` needs for unknown users, so that the first one does not take longer."""
@@ -79,6 +94,26 @@ class Passwords:
             if self._decoy is None:
                 self._decoy = self._hasher.hash(secrets.token_hex(16))
             return self._decoy
+
+
+def is_foreign_hash(text: str) -> bool:
+    """Whether a text is the hash of a password as CKAN keeps it, of which sign-ins can be verified."""
+    found = _PBKDF2.fullmatch(text)
+    return found is not None and int(found[1]) <= MAX_PBKDF2_ROUNDS
+
+
+def _verify_pbkdf2(stored: str, password: str) -> bool:
+    _, _, rounds, salt, digest = stored.split("$")
+    try:
+        salted, wanted = _decoded(salt), _decoded(digest)
+    except binascii.Error:
+        return False
+    made = hashlib.pbkdf2_hmac("sha512", password.encode("utf-8", "surrogatepass"), salted, int(rounds))
+    return hmac.compare_digest(made, wanted)
+
+
+def _decoded(text: str) -> bytes:
+    return base64.b64decode(text.replace(".", "+") + "=" * (-len(text) % 4))
 
 
 def new_password() -> str:

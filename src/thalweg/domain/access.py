@@ -105,7 +105,8 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An account as stored: ``password_hash`` is an argon2id string, never a password."""
+    """An account as stored: ``password_hash`` is an argon2id string, or one of CKAN's until its user signs in; never a
+    password."""
 
     name: str
     role: Role

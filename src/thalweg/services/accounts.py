@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
-from thalweg.auth.passwords import Passwords, new_password
+from thalweg.auth.passwords import MAX_PBKDF2_ROUNDS, Passwords, is_foreign_hash, new_password
 from thalweg.auth.sessions import new_session, session_digest
 from thalweg.auth.tokens import new_token, token_digest
 from thalweg.domain.access import ANONYMOUS, Actor, AuditEntry, AuditQuery, Grant, Role, Scope, Session, Token, User
@@ -47,8 +47,12 @@ class Accounts:
     def users(self) -> Sequence[User]:
         return self._store.users()
 
-    def add_user(self, name: str, role: Role, password: str, *, by: Actor | str = "") -> None:
-        """Create an account. InvalidParameter ``name``, ``password``; AlreadyExists ``name``."""
+    def add_user(self, name: str, role: Role, password: str, *, password_hash: str = "", by: Actor | str = "") -> None:
+        """Create an account.
+
+        password_hash  in place of a password the hash of one, as CKAN keeps it; it is another at the first sign-in
+        raises         InvalidParameter ``name``, ``password``, ``password_hash``; AlreadyExists ``name``
+        """
         if not _NAME.fullmatch(name):
             raise InvalidParameter(
                 "name",
@@ -59,7 +63,18 @@ class Accounts:
             raise InvalidParameter("name", f"'{name}' stands for callers without credentials; choose another name.")
         if self._store.user(name) is not None:
             raise AlreadyExists("name", f"There is a user '{name}' already.")
-        self._put(name, role, password, by=by)
+        self._put(name, role, password, password_hash=password_hash, by=by)
+
+    def set_password_hash(self, name: str, password_hash: str, *, by: Actor | str = "") -> None:
+        """Give a user the password that a hash is of, as CKAN keeps it. Its sessions end, its tokens stay.
+
+        raises  NotFound ``name``; InvalidParameter ``password_hash``
+        """
+        user = self._store.user(name)
+        if user is None:
+            raise NotFound("name", f"There is no user '{name[:80]}'.")
+        self._put(name, user.role, "", user.created_us, password_hash=password_hash, by=by)
+        done(self._store.delete_sessions(name))
 
     def set_password(self, name: str, password: str, *, role: Role | None = None, by: Actor | str = "") -> None:
         """Give a user a new password and, if said, a new role; a user not there yet is created if a role is given.
@@ -100,10 +115,21 @@ class Accounts:
         done(self._store.delete_user(name, by=by))
 
     def _put(
-        self, name: str, role: Role, password: str, created_us: int | None = None, *, by: Actor | str = ""
+        self,
+        name: str,
+        role: Role,
+        password: str,
+        created_us: int | None = None,
+        *,
+        password_hash: str = "",
+        by: Actor | str = "",
     ) -> None:
+        if password_hash and not is_foreign_hash(password_hash):
+            raise InvalidParameter("password_hash", "Only hashes that begin with $pbkdf2-sha512$ are taken, of at most "
+                                   f"{MAX_PBKDF2_ROUNDS:,} rounds.")  # fmt: skip
         created_us = now_us() if created_us is None else created_us
-        done(self._store.put_user(User(name, role, self._passwords.hash(password), created_us), by=by))
+        stored = password_hash or self._passwords.hash(password)
+        done(self._store.put_user(User(name, role, stored, created_us), by=by))
 
     def _keep_an_administrator(self, user: User, verb: str) -> None:
         if user.role is Role.ADMIN and sum(u.role is Role.ADMIN for u in self._store.users()) < 2:

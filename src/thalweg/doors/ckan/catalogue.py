@@ -239,11 +239,11 @@ def resource_patch(call: Call, services: Services) -> Deferred:
     """Change what is said of a resource, or give it another file; what is left out stays."""
     table = found_resource(call, services, Action.REGISTER)
     before = resource_document(table, services.tables.package_of(table), call.site)
-    if has_upload(call):
-        # They were of the file before.
+    old = file_of(table)
+    if has_upload(call) and old is not None:
+        # They were of the file before. Where there was none they were said of this one, as loaders of dumps do.
         before |= {"mimetype": None, "format": "", "hash": "", "size": None}
-        old = file_of(table)
-        if old is not None and old.name == table.name:
+        if old.name == table.name:
             before["name"] = None
     elif table.url_type == "upload" and call.parameters.get("clear_upload"):
         before |= {"mimetype": None, "hash": "", "size": None}

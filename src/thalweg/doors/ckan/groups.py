@@ -13,7 +13,7 @@ from thalweg.domain.errors import NotFound, ThalwegError
 from thalweg.domain.packages import Group, PackageQuery, Value
 from thalweg.domain.tables import Package
 from thalweg.doors.ckan.catalogue import required_id, shown
-from thalweg.doors.ckan.describing import MAX_TEXT, is_id, read_extras
+from thalweg.doors.ckan.describing import MAX_TEXT, read_extras
 from thalweg.doors.ckan.documents import group_document
 from thalweg.doors.ckan.errors import ValidationError, fault
 from thalweg.doors.ckan.listing import in_order, membership, needs_counts, told
@@ -21,11 +21,14 @@ from thalweg.doors.ckan.organizations import (
     CAPACITIES,
     MAX_LISTED,
     MAX_SHOWN_PACKAGES,
+    MAX_USERS,
     capacity_of,
     members_of,
+    new_id,
     role_named,
     set_member,
     unset_member,
+    users_given,
     workspace_managed,
 )
 from thalweg.doors.ckan.reading import Parameters, json_or
@@ -33,8 +36,6 @@ from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Deferred, Response
 from thalweg.services.services import Services
 
-MAX_USERS: Final = 1_000
-"""Most users of a group."""
 MAX_GROUP_EXTRAS: Final = 500
 MAX_PACKAGES: Final = 1_000
 """Most packages that a group is made with."""
@@ -128,32 +129,13 @@ def _described(given: Mapping[str, Any], old: Group, services: Services) -> Grou
         elif value and name in _TEXTS:
             document[name] = value
     document["extras"] = read_extras(given, faults, MAX_GROUP_EXTRAS)
-    document["users"] = _read_users(given, old, services, faults)
     if not given["name"]:
         faults["name"] = ["Missing value"]
     if faults:
         raise ValidationError(faults)
+    users = users_given(given, services)
+    document["users"] = old.document.get("users", []) if users is None else [list(user) for user in users.items()]
     return replace(old, name=given["name"], title=given["title"] or "", document=document)
-
-
-def _read_users(given: Mapping[str, Any], old: Group, services: Services, faults: dict[str, Any]) -> list[list[str]]:
-    """Names and capacities; whoever has no account is left out, so that no later one of that name gets a role."""
-    users = given.get("users")
-    if users is None:
-        return list(old.document.get("users", []))
-    if (
-        not isinstance(users, list)
-        or len(users) > MAX_USERS
-        or not all(isinstance(user, dict) and isinstance(user.get("name"), str) for user in users)
-    ):
-        faults["users"] = ["Not a list of dicts, each with a name"]
-        return []
-    known = {user.name for user in services.access.users()}
-    return [
-        [user["name"], user["capacity"] if user.get("capacity") in CAPACITIES else "member"]
-        for user in users
-        if user["name"] in known
-    ]
 
 
 def group_create(call: Call, services: Services) -> Response:
@@ -161,11 +143,8 @@ def group_create(call: Call, services: Services) -> Response:
     principal = call.request.principal
     require(principal, Action.REGISTER, SERVER)
     read = Parameters(call.parameters)
-    uuid = read.text("id")
-    if uuid and not is_id(uuid):
-        raise fault("id", "Invalid id provided")
     packages = _read_packages(read, call, services)
-    group = _described(call.parameters, Group(0, uuid, ""), services)
+    group = _described(call.parameters, Group(0, new_id(call), ""), services)
     if not group.document["users"] and principal.name:
         group = replace(group, document={**group.document, "users": [[principal.name, "admin"]]})
     by = call.request.actor("ckan", call.name)

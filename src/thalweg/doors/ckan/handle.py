@@ -130,9 +130,9 @@ ACTIONS: Final[dict[str, Entry]] = {
     "organization_list": Entry(organizations.organization_list),
     "organization_show": Entry(organizations.organization_show, in_thread=True),
     "organization_list_for_user": Entry(organizations.organization_list_for_user),
-    "organization_create": Entry(organizations.organization_create, _ADMINISTER, changes=True),
-    "organization_update": Entry(organizations.organization_update, _ADMINISTER, changes=True),
-    "organization_patch": Entry(organizations.organization_patch, _ADMINISTER, changes=True),
+    "organization_create": Entry(organizations.organization_create, _ADMINISTER, changes=True, in_thread=True),
+    "organization_update": Entry(organizations.organization_update, _ADMINISTER, changes=True, in_thread=True),
+    "organization_patch": Entry(organizations.organization_patch, _ADMINISTER, changes=True, in_thread=True),
     "organization_delete": Entry(organizations.organization_delete, _ADMINISTER, changes=True),
     "organization_purge": Entry(organizations.organization_delete, _ADMINISTER, changes=True),
     "organization_member_create": Entry(

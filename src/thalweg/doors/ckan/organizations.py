@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,14 +12,15 @@ from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound, NotSupported, ThalwegError
 from thalweg.domain.packages import PackageQuery, Value
 from thalweg.doors.ckan.catalogue import required_id, shown, workspace_named
-from thalweg.doors.ckan.describing import MAX_EXTRAS, is_id, read_extras
+from thalweg.doors.ckan.describing import is_id, read_extras
 from thalweg.doors.ckan.documents import organization, shown_image
 from thalweg.doors.ckan.errors import ValidationError, fault
 from thalweg.doors.ckan.listing import in_order, membership, needs_counts, told
-from thalweg.doors.ckan.reading import Parameters
+from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.transport import Call, answer
-from thalweg.doors.http import Deferred, Response
-from thalweg.services.accounts import now_us
+from thalweg.doors.http import Response
+from thalweg.services.accounts import done, now_us
+from thalweg.services.catalogue import MAX_WORKSPACE_EXTRAS
 from thalweg.services.services import Services
 from thalweg.services.tables import check_name
 
@@ -28,6 +28,8 @@ MAX_LISTED: Final = 10_000
 """Most organizations, groups or tags of one answer."""
 MAX_SHOWN_PACKAGES: Final = 10
 """Packages that an organization or group shows of itself, as CKAN has it."""
+MAX_USERS: Final = 1_000
+"""Most users of an organization or group."""
 MAX_URL: Final = 2_000
 """Longest address of a picture, characters."""
 _PERMISSIONS: Final = {
@@ -52,6 +54,35 @@ def role_named(read: Parameters, name: str) -> Role:
     found = CAPACITIES.get(read.required(name))
     if found is None:
         raise fault(name, "role does not exist.")
+    return found
+
+
+def new_id(call: Call) -> str:
+    """The id that a client chose for what it makes, as loaders of dumps do; empty: it left that to the server."""
+    given = call.parameters.get("id") or ""
+    if not isinstance(given, str) or (given and not is_id(given)):
+        raise fault("id", "Invalid id provided")
+    return given
+
+
+def users_given(given: Mapping[str, Any], services: Services) -> dict[str, str] | None:
+    """The ``users`` of an organization or group, names to capacities; those without an account are left out, as they
+    have none to whom a role could be given. None: it is not said who they are. Raises ValidationError."""
+    users = json_or(given.get("users"))
+    if users is None:
+        return None
+    if not isinstance(users, list) or len(users) > MAX_USERS or not all(isinstance(user, dict) for user in users):
+        raise fault("users", "Not a list of dicts, each with a name")
+    known = {user.name for user in services.access.users()}
+    found: dict[str, str] = {}
+    for user in users:
+        name, capacity = user.get("name") or user.get("id"), user.get("capacity") or "member"
+        if not isinstance(name, str):
+            raise fault("users", "Not a list of dicts, each with a name")
+        if capacity not in CAPACITIES:
+            raise fault("users", f"The capacity of {name[:100]} must be one of {sorted(CAPACITIES)}")
+        if name in known:
+            found[name] = capacity
     return found
 
 
@@ -178,7 +209,7 @@ def _described(given: Mapping[str, Any], old: Workspace) -> Workspace:
     image_url = given.get("image_url", old.image_url) or ""
     if isinstance(image_url, str) and len(image_url) > MAX_URL:
         faults["image_url"] = [f"Must be a text of at most {MAX_URL:,} characters"]
-    extras = read_extras(given, faults, MAX_EXTRAS)
+    extras = read_extras(given, faults, MAX_WORKSPACE_EXTRAS)
     if faults:
         raise ValidationError(faults)
     return replace(
@@ -191,14 +222,11 @@ def _described(given: Mapping[str, Any], old: Workspace) -> Workspace:
     )
 
 
-def organization_create(call: Call, services: Services) -> Deferred:
-    """Make a workspace."""
+def organization_create(call: Call, services: Services) -> Response:
+    """Make a workspace, with the users that are said to belong to it."""
     require(call.request.principal, Action.ADMINISTER, SERVER)
-    read = Parameters(call.parameters)
-    uuid = read.text("id")
-    if uuid and not is_id(uuid):
-        raise fault("id", "Invalid id provided")
-    made = _described(call.parameters, Workspace(0, uuid, read.required("name"), created_us=now_us()))
+    name = Parameters(call.parameters).required("name")
+    made = _described(call.parameters, Workspace(0, new_id(call), name, created_us=now_us()))
     try:
         check_name(made.name)
     except InvalidParameter as error:
@@ -206,12 +234,12 @@ def organization_create(call: Call, services: Services) -> Deferred:
     return _put(call, services, made)
 
 
-def organization_update(call: Call, services: Services) -> Deferred:
-    """Describe a workspace anew; extras that are left out go."""
+def organization_update(call: Call, services: Services) -> Response:
+    """Describe a workspace anew; extras that are left out go. Who belongs to it is changed by ``users`` alone."""
     return _put(call, services, _described(call.parameters, _managed(call, services)))
 
 
-def organization_patch(call: Call, services: Services) -> Deferred:
+def organization_patch(call: Call, services: Services) -> Response:
     """Change what is said of a workspace; what is left out stays."""
     workspace = _managed(call, services)
     extras = [{"key": key, "value": value} for key, value in workspace.extras]
@@ -231,34 +259,35 @@ def _managed(call: Call, services: Services) -> Workspace:
     return workspace
 
 
-def _put(call: Call, services: Services, workspace: Workspace) -> Deferred:
+def _put(call: Call, services: Services, workspace: Workspace) -> Response:
+    users = users_given(call.parameters, services)
     try:
-        future = services.catalogue.put_workspace(workspace, by=call.request.actor("ckan", call.name))
+        made = done(services.catalogue.put_workspace(workspace, by=call.request.actor("ckan", call.name)))
+    except AlreadyExists as error:
+        if error.parameter == "workspace":
+            raise fault("name", "Group name already exists in database") from None
+        raise fault("id", error.message) from None
     except InvalidParameter as error:
         names = {"abstract": "description"}
         raise fault(names.get(error.parameter or "", error.parameter or "name"), error.message) from None
-    future = told_of_name(future)
-    return Deferred(
-        future,
-        lambda made: answer(call, _whole(made, package_counts(call, services), call, services)),
-    )
+    if users is not None:
+        _set_members(call, services, made, users)
+    return answer(call, _whole(made, package_counts(call, services), call, services))
 
 
-def told_of_name(future: Future[Workspace]) -> Future[Workspace]:
-    """The same, a name that is taken told as CKAN does."""
-    outer: Future[Workspace] = Future()
-
-    def finish(done: Future[Workspace]) -> None:
-        error = done.exception()
-        if isinstance(error, AlreadyExists) and error.parameter == "workspace":
-            error = fault("name", "Group name already exists in database")
-        if error is None:
-            outer.set_result(done.result())
-        else:
-            outer.set_exception(error)
-
-    future.add_done_callback(finish)
-    return outer
+def _set_members(call: Call, services: Services, workspace: Workspace, wanted: Mapping[str, str]) -> None:
+    """Have these users and no others hold roles for a workspace. Who has the capacity already keeps the role."""
+    scope = Scope(workspace.id)
+    held = {
+        grant.principal: capacity_of(grant.role)
+        for grant in services.access.grants()
+        if grant.scope == scope and grant.principal
+    }
+    for name in held.keys() - wanted.keys():
+        unset_member(call, services, workspace, name)
+    for name, capacity in wanted.items():
+        if held.get(name) != capacity:
+            set_member(call, services, workspace, name, CAPACITIES[capacity])
 
 
 def organization_delete(call: Call, services: Services) -> Response:

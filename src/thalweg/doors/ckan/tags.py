@@ -13,6 +13,7 @@ from thalweg.doors.ckan import licenses
 from thalweg.doors.ckan.catalogue import required_id, shown
 from thalweg.doors.ckan.documents import tag_document, vocabulary_document
 from thalweg.doors.ckan.errors import fault
+from thalweg.doors.ckan.organizations import new_id
 from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Deferred, Response
@@ -122,10 +123,10 @@ def _tags(given: Any) -> tuple[str, ...]:
 
 
 def vocabulary_create(call: Call, services: Services) -> Deferred:
-    """Make a closed list of tags."""
+    """Make a closed list of tags; with the ``id`` it has elsewhere, packages that come from there find it."""
     _require_editor(call)
     name = Parameters(call.parameters).required("name")
-    return _put(call, services, Vocabulary(0, "", name, _tags(call.parameters.get("tags"))))
+    return _put(call, services, Vocabulary(0, new_id(call), name, _tags(call.parameters.get("tags"))))
 
 
 def vocabulary_update(call: Call, services: Services) -> Deferred:

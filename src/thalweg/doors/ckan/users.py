@@ -96,18 +96,22 @@ def user_show(call: Call, services: Services) -> Response:
 
 
 def user_create(call: Call, services: Services) -> Response:
-    """Make an account. It may do what is public, and more by its roles in organizations; ``sysadmin``: everything."""
+    """Make an account. It may do what is public, and more by its roles in organizations; ``sysadmin``: everything.
+    In place of a password ``password_hash`` is taken, as CKAN's dumps of users have it."""
     require(call.request.principal, Action.ADMINISTER, SERVER)
     read = Parameters(call.parameters)
-    read.need("name", "password")
+    password_hash = read.text("password_hash")
+    read.need("name", *(() if password_hash else ("password",)))
     name, password = read.text("name"), read.text("password")
     role = Role.ADMIN if read.boolean("sysadmin", False) else Role.NOTHING
-    services.access.add_user(name, role, password, by=call.request.actor("ckan", call.name))
+    by = call.request.actor("ckan", call.name)
+    services.access.add_user(name, role, password, password_hash=password_hash, by=by)
     return answer(call, user_document(_own_or_any(call, services, name)))
 
 
 def user_update(call: Call, services: Services) -> Response:
-    """Give an account another password, or by an administrator another standing. There is no more to change of it."""
+    """Give an account another password, or by an administrator another standing or a password by its hash. There is no
+    more to change of it."""
     read = Parameters(call.parameters)
     principal = call.request.principal
     user = _own_or_any(call, services, read.text("id") or read.text("name") or read.required("id"))
@@ -120,6 +124,9 @@ def user_update(call: Call, services: Services) -> Response:
             # Whoever got hold of a token must not get hold of the account.
             raise fault("password", "A password is changed on the account's page")
         services.access.set_password(user.name, read.text("password"), by=by)
+    elif read.text("password_hash"):
+        require(principal, Action.ADMINISTER, SERVER)
+        services.access.set_password_hash(user.name, read.text("password_hash"), by=by)
     return answer(call, user_document(_own_or_any(call, services, user.name)))
 
 

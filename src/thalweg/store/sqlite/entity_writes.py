@@ -129,7 +129,7 @@ def put_workspace(tx: Transaction, workspace: Workspace) -> Workspace:
     for (other,) in tx.rows(FIND_WORKSPACE, (workspace.name,)):
         if other != workspace.id:
             raise AlreadyExists("workspace", f"There is a workspace '{workspace.name[:200]}' already.")
-    uuid = refuse_taken_uuid(tx, "workspace", workspace.uuid, workspace.id, "workspace")
+    uuid = refuse_taken_uuid(tx, "workspace", workspace.uuid, workspace.id, "uuid")
     document = workspace_document(workspace)
     if workspace.id == 0:
         ((workspace_id,),) = tx.rows(INSERT_WORKSPACE, (uuid, workspace.name, document))

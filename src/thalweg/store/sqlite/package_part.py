@@ -28,7 +28,8 @@ from thalweg.domain.tables import Package, Table
 from thalweg.store.sqlite import package_index, package_search, table_entities, table_shape
 from thalweg.store.sqlite.audit import differences, record
 from thalweg.store.sqlite.connection import Readers, Row
-from thalweg.store.sqlite.entities import new_uuid, to_json
+from thalweg.store.sqlite.entities import to_json
+from thalweg.store.sqlite.entity_writes import refuse_taken_uuid
 from thalweg.store.sqlite.package_files import FILE_KEYS, REMOVABLE, FileFolder
 from thalweg.store.sqlite.table_entities import TableCatalogue, package_in, table_in
 from thalweg.store.sqlite.writer import Transaction, Writer
@@ -187,9 +188,8 @@ class PackagePart:
                     raise AlreadyExists("name", "Group name already exists in database")
             record(tx, by, f"{'change' if group.id else 'add'} group", group.name)
             if group.id == 0:
-                made = replace(group, uuid=group.uuid or new_uuid(), created_us=tx.now_us, generation=1)
-                if tx.rows(f"{_GROUP} WHERE uuid = ?", (made.uuid,)):
-                    raise AlreadyExists("id", "Group id already exists")
+                uuid = refuse_taken_uuid(tx, "package_group", group.uuid, 0, "id")
+                made = replace(group, uuid=uuid, created_us=tx.now_us, generation=1)
                 sql = "INSERT INTO package_group (uuid, name, generation, document) VALUES (?, ?, 1, ?) RETURNING id"
                 return replace(made, id=tx.rows(sql, (made.uuid, made.name, _group_document(made)))[0][0])
             sql = """UPDATE package_group SET name = ?, document = ?, generation = generation + 1 WHERE id = ?
@@ -250,7 +250,8 @@ class PackagePart:
             document = to_json(tags, "tags")
             record(tx, by, f"{'change' if vocabulary.id else 'add'} vocabulary", vocabulary.name)
             if vocabulary.id == 0:
-                made = replace(vocabulary, uuid=vocabulary.uuid or new_uuid(), tags=tags)
+                uuid = refuse_taken_uuid(tx, "vocabulary", vocabulary.uuid, 0, "id")
+                made = replace(vocabulary, uuid=uuid, tags=tags)
                 sql = "INSERT INTO vocabulary (uuid, name, document) VALUES (?, ?, ?) RETURNING id"
                 return replace(made, id=tx.rows(sql, (made.uuid, made.name, document))[0][0])
             sql = "UPDATE vocabulary SET name = ?, document = ? WHERE id = ? RETURNING id"
