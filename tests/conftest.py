@@ -97,6 +97,13 @@ def _load_validator(path: Path) -> ModuleType | None:
     return module
 
 
+@pytest.fixture
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting comes from the environment that the tests run in."""
+    for name in [name for name in os.environ if name.startswith("THALWEG_")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """The root of the checkout."""

@@ -394,7 +394,8 @@ class Settings:
         5.0, "s", "Longest wait for a password's turn to be hashed; the client then gets 503.", at_least=0.1, at_most=60
     )
     remembered_login_s: float = setting(
-        60.0, "s", "Time that a verified password or token is remembered; changes of accounts end it at once.",
+        60.0, "s", "Time that a verified token, or password since its last use (for an hour), is remembered; changes "
+        "of accounts end it at once.",
         at_least=0, at_most=3600,
     )  # fmt: skip
     remembered_logins: int = setting(

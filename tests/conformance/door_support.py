@@ -65,7 +65,8 @@ class OwnDoor(Generic[AnswerType]):
     def __init__(
         self, folder: Path, make_door: Callable[[Settings], Door], answer: type[AnswerType], settings: Settings
     ) -> None:
-        self.store: Store = open_store(f"sqlite:///{folder / 'door.sqlite'}")
+        self.address = f"sqlite:///{folder / 'door.sqlite'}"
+        self.store: Store = open_store(self.address)
         self.settings = settings
         self.services = Services.over(self.store, settings)
         self.door = make_door(settings)

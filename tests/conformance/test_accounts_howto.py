@@ -39,10 +39,8 @@ def test_the_table_of_operations_is_that_of_the_doors() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def store(tmp_path: Path, no_settings: None) -> str:
     """The address of a store with the procedures ``lugano`` and ``bodio``."""
-    for name in [name for name in os.environ if name.startswith("THALWEG_")]:
-        monkeypatch.delenv(name)
     url = f"sqlite:///{tmp_path}/thalweg.sqlite"
     app.prepare(load_settings(None, {}, {"store": url}))
     opened = app.open_store(url)

@@ -240,6 +240,8 @@ def test_an_organization_of_a_dump_keeps_its_users(site: Site) -> None:
     assert "name" in site.error("organization_create", name="dumped")
     assert "id" in site.error("organization_create", id="../../x", name="dumped-again")
     assert "users" in site.error("organization_patch", id="dumped", users=[{"name": "odo"}] * 1_001)
+    many = [{"key": f"k{n}", "value": ""} for n in range(101)]
+    assert "extras" in site.error("organization_patch", id="dumped", extras=many)
     assert "users" in site.error("organization_patch", id="dumped", users=[{"name": "odo", "capacity": "king"}])
     # Groups and closed lists keep their ids, too, and refuse those in use.
     for action in ("group_create", "vocabulary_create"):

@@ -58,6 +58,11 @@ def test_records_after_a_number(site: Site, table: str) -> None:
     assert events(again) == [(4, None), (5, {"word": "w\n4"}), (5, None)]
 
 
+def test_who_had_more_than_there_is_goes_on_after_what_there_is(site: Site, table: str) -> None:
+    """As after another file has taken the place of the records."""
+    assert events(site.get(f"/datastore/stream/{table}", after="70")) == [(5, None)]
+
+
 def test_filters_pass_over_what_does_not_match(site: Site, table: str) -> None:
     found = events(site.get(f"/datastore/stream/{table}", after="0", filters='{"n": {"lt": 2}}', fields="n"))
     assert found == [(0, None), (1, {"n": 0}), (2, {"n": 1}), (5, None)]

@@ -20,6 +20,7 @@ from tests.store.support import STEP, T0, WAIT_S, block, insert, register
 
 from thalweg.domain.access import Role, User
 from thalweg.domain.hooks import WebHook
+from thalweg.loading.tables import load_table_file
 from thalweg.services import hooks
 from thalweg.services.hooks import allowed
 
@@ -213,6 +214,19 @@ def test_an_unreachable_address_holds_up_nobody_else(site: Site, receiver: Recei
     assert [hook.failures for hook in site.store.hooks()] == [1, 0]
 
 
+def test_records_after_those_of_another_file_are_told(site: Site, receiver: Receiver, tmp_path: Path) -> None:
+    table = site.table(FIELDS)
+    write(site, table, 1, 2, 3)
+    site.act("thalweg_hook_create", resource_id=table, url=receiver.url)
+    (tmp_path / "a.csv").write_text("n,t\n7,2020-01-01\n")
+    load_table_file(site.store, table, tmp_path / "a.csv")
+    deliver(site)
+    assert receiver.got == []
+    write(site, table, 8)
+    deliver(site)
+    assert receiver.ids == [2]
+
+
 def test_receivers_that_hang_hold_up_nobody_else(
     site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,7 +252,7 @@ def test_receivers_that_hang_hold_up_nobody_else(
         until(lambda: receiver.ids == [1])
         write(site, table, 2)
         until(lambda: receiver.ids == [1, 2])
-        assert [hook.position for hook in site.store.hooks()] == [0, 0, 0, 2]
+        until(lambda: [hook.position for hook in site.store.hooks()] == [0, 0, 0, 2])
     finally:
         free.set()
         until(lambda: [hook.position for hook in site.store.hooks()] == [2] * 4)

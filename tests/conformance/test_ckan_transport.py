@@ -34,13 +34,15 @@ def test_both_paths_answer_with_the_envelope(site: Site, path: str) -> None:
     assert set(answer.json()) == {"help", "success", "result"}
 
 
-@pytest.mark.parametrize(("path", "version"), [("/api", 1), ("/api/", 1), ("/api/1", 1), ("/api/2", 2), ("/api/3", 3)])
+@pytest.mark.parametrize(
+    ("path", "version"), [("/api", 1), ("/api/", 1), ("/api/1/", 1), ("/api/2", 2), ("/api/3/", 3)]
+)
 def test_versions(site: Site, path: str, version: int) -> None:
     assert site.get(path).json() == {"version": version}
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/4", "/api/2/action/package_list", "/api/3/action/package_list/", "/api/3/", "/datastore", "/api/x"]
+    "path", ["/api/4", "/api/2/action/package_list", "/api/3/action/package_list/", "/datastore", "/api/x"]
 )
 def test_other_paths_are_not_found(site: Site, path: str) -> None:
     answer = site.get(path)
@@ -185,7 +187,11 @@ def test_unknown_resource_is_not_found(site: Site, action: str) -> None:
         ({"sort": "zz desc"}, {"sort": ['invalid value "zz desc"']}),
         ({"q": {"zz": "a"}}, {"q": ['invalid value "zz"']}),
         ({"filters": {"zz": 1}}, {"filters": ["Unknown field: zz"]}),
-        ({"filters": "n"}, {"filters": ["Filters must be defined as a dict or a list of dicts"]}),
+        ({"filters": "n"}, {"filters": ["Cannot parse JSON"]}),
+        ({"filters": ""}, {"filters": ["Cannot parse JSON"]}),
+        ({"filters": []}, {"filters": ["Filters must be defined as a dict or a list of dicts"]}),
+        ({"filters": {"$and": [{}]}}, {"filters": ['invalid value "$and"']}),
+        ({"filters": {"n": {}}}, {"filters": ['invalid value "n"']}),
         ({"filters": {"$nor": []}}, {"filters": ["Unknown operators (must be one of $or, $and): $nor"]}),
         ({"filters": {"n": {"like": 1}}}, {"filters": ["Unknown filter operation: like"]}),
         ({"filters": {"$or": [{"n": 1}] * 101}}, {"filters": ["Maximum number of filter operations exceeded"]}),

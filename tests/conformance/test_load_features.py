@@ -906,7 +906,7 @@ def test_commands_of_the_how_to_do_what_it_says(tmp_path: Path, monkeypatch: pyt
             assert result.exit_code == 0, (line, result.output)
             outputs[line] = result.output
             ran.append(words[0])
-    assert (ran.count("load"), ran.count("export")) == (9, 4)
+    assert (ran.count("load"), ran.count("export")) == (10, 4)
     shown = re.search(r"\$ thalweg load features places.geojson\n(.*?)```", page, re.DOTALL)
     assert shown is not None
     wanted = re.sub(r"in [0-9.]+ s.*", "in", shown.group(1)).splitlines()

@@ -81,7 +81,7 @@ def test_feature_versions_of_a_query(wfs: Wfs, text: str, status: int, exception
 def test_a_layer_made_by_command_is_filled_by_transactions(tmp_path: Path, schemas: Validator) -> None:
     wfs = fresh(tmp_path, schemas)
     command = ["layer", "create", "wells", "--geometry", "MultiPoint", "--field", "name:text:5:required"]
-    result = CliRunner().invoke(cli, [*command, "--store", f"sqlite:///{tmp_path}/wfs.sqlite"])
+    result = CliRunner().invoke(cli, [*command, "--store", wfs.address])
     assert result.exit_code == 0, result.output
     # The running door knows it at once.
     insert = "<wfs:Insert><tw:wells><tw:name>{}</tw:name></tw:wells></wfs:Insert>"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -16,11 +12,14 @@ from xml.sax.saxutils import escape
 import httpx
 import pytest
 from click.testing import CliRunner, Result
+from tests.conformance.process_support import running
 
 from thalweg import app
 from thalweg.cli import cli
 from thalweg.cli.workspace import KEYS
 from thalweg.domain.catalogue import RESERVED_WORKSPACE_NAMES, Provider
+
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 VERSIONS = ("1.0.0", "2.0.0")
 TEXTS = {
@@ -45,12 +44,6 @@ PROVIDER = {
 }
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("THALWEG_")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/data/thalweg.sqlite"
@@ -61,25 +54,8 @@ def store(tmp_path: Path) -> str:
 @pytest.fixture
 def base_url(store: str) -> Iterator[str]:
     """Address of a server on the store, two workers."""
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("THALWEG_")}
-    environ["PYTHONPATH"] = os.pathsep.join(sys.path)
-    command = [sys.executable, "-c", "from thalweg.cli import main; main()", "serve", "--port", "0", "--workers", "2"]
-    process = subprocess.Popen(
-        [*command, "--store", store], env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    try:
-        assert process.stdout is not None
-        said = ""
-        for line in process.stdout:
-            said += line
-            if line.strip().endswith("/sos"):
-                break
-        found = re.search(r"http://[\d.]+:\d+", said)
-        assert found is not None, said
-        yield found.group()
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(15)
+    with running("serve", "--workers", "2", "--store", store) as served:
+        yield served.url
 
 
 def run(store: str, *arguments: str) -> Result:

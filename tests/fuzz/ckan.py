@@ -112,6 +112,7 @@ DOOR = DoorFuzz(
         "store/sqlite/sql/host.py: program": "this program's own process of SQL",
         "store/sqlite/sql/lists.py: JSON": "values of statements, in the process of SQL; RecursionError caught",
         "store/sqlite/sql/process.py: code": "a question of the server that started it, by its own pipe",
+        "store/sqlite/sql/selects.py: expression": "names of columns as the translation has made them",
         "store/sqlite/sql/rows.py: JSON": "cells that were checked before",
         "store/sqlite/table_entities.py: JSON": "documents that this store has written",
         "store/sqlite/table_log.py: JSON": "lines of the change log that this store has written",

@@ -48,6 +48,7 @@ ALLOWED: Final = {
     "doors/sos/filters.py: geometry": "coordinates read and bounded here: no text reaches GEOS",
     "services/places.py: geometry": "coordinates read and bounded at the door: no text reaches GEOS",
     "services/made_packages.py: expression": "stars and question marks alone, by fnmatch, whose stars never go back",
+    "store/sqlite/sql/selects.py: expression": "names and numbers made here, in the text of a statement made here",
     "store/sqlite/sql/made.py: JSON": "what the same process has written to be told by SQLite",
     "domain/table_columns.py: JSON": "fragments of what has been written here from values of columns",
     "services/identity.py: network": "keys of the identity provider, from hosts that the operator has named, no redirect",

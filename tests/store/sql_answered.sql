@@ -287,3 +287,5 @@ SELECT min(_id) AS a, max(_id) AS b, count(*) AS c, max(_id) - min(_id) AS d, co
 SELECT min(_id), max(_id), count(*) FROM readings WHERE station = 'Lugano'
 SELECT min(_id), max(_id), (SELECT count(*) FROM sites) AS s FROM readings LIMIT 1
 SELECT max(_id), count(n), count(*) FILTER (WHERE ok) AS c FROM readings
+SELECT interval '1-2' AS a, interval '-1-6' AS b, interval '0.1 year' AS c, interval '1.5 months' AS d, interval '3 4:05:06' AS e, interval '1 d 2h' AS f
+SELECT timestamptz '2020-07-01 12:00Z' AT TIME ZONE 'CET' AS a, timestamptz '2020-07-01 12:00Z' AT TIME ZONE 'europe/zurich' AS b, timestamp '2020-07-01' AT TIME ZONE 'EDT' AS c

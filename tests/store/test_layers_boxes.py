@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 import shapely
-from tests.store.layer_support import PREFIX, batch, fragments_of, ids_of, in_box, insert, layer, make_layer, rows_in
+from tests.store.layer_support import (
+    ME,
+    PREFIX,
+    batch,
+    edit,
+    fragments_of,
+    ids_of,
+    in_box,
+    insert,
+    layer,
+    make_layer,
+    point,
+    rows_in,
+)
+from tests.store.support import assert_clean
 from tests.unit.feature_plain import feature_text
 
 import thalweg.store.sqlite.layer_reading as reading
 import thalweg.store.sqlite.layer_select as selecting
-from thalweg.domain.features import FeatureQuery, FragmentForm, GeometryKind
+from thalweg.domain.features import (
+    Delete,
+    FeatureQuery,
+    Features,
+    FragmentForm,
+    GeometryKind,
+    Insert,
+    LoadReceipt,
+    Update,
+)
+from thalweg.domain.filters import FeatureIds
 from thalweg.domain.store import Store
 from thalweg.encode.feature_output import FeatureFormat, Output
 from thalweg.services.feature_projection import project
@@ -84,3 +109,56 @@ def test_page_in_another_crs_equals_the_features_encoded(
         wanted = expected if query.where is None else [text for text, row in zip(expected, rows, strict=True) if row[1]]
         assert sum(count for count, _ in runs) == len(wanted)
         assert b"".join(content for _, content in runs).decode() == "".join(wanted)
+
+
+def test_an_index_that_comes_last_is_of_what_is_there_then(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thalweg.store.sqlite.layer_index.MAX_WAITING", 150)
+    monkeypatch.setattr("thalweg.store.sqlite.layer_index.STEP_BOXES", 40)
+    made = make_layer(store)
+    service = FeatureService(store)
+    places: dict[int, tuple[float, float] | None] = {n: (n % 25, n // 25) if n % 50 else None for n in range(1, 601)}
+    whole = in_box(made, -1, -1, 30, 30)
+
+    def meanwhile(done: LoadReceipt) -> None:
+        # Somebody who knows of the layer edits what is stored, of which some boxes are in the index and some are not.
+        ids_of(store, made, FeatureQuery(where=whole))
+        last = done.added
+        edit(
+            store,
+            Delete(made.id, FeatureIds((last,))),
+            Update(made.id, FeatureIds((last - 1,)), {}, point(28, 28)),
+            Update(made.id, FeatureIds((last - 2,)), {}, None),
+            Insert(made.id, batch([(10_000 + last, point(29, last / 100), {})])),
+        )
+        places.pop(last)
+        places.update({last - 1: (28, 28), last - 2: None, 10_000 + last: (29, last / 100)})
+        assert_clean(store)
+
+    rows = [(n, place and point(*place), {}) for n, place in places.items()]
+    service.load(made, [batch(rows[at : at + 60]) for at in range(0, 600, 60)], ME, progress=meanwhile, unseen=True)
+    for west, south, east, north in ((-1, -1, 30, 30), (3, 3, 9, 9), (27, 27, 29, 29), (29, 0, 29, 3)):
+        expected = sorted(
+            n for n, place in places.items() if place and west <= place[0] <= east and south <= place[1] <= north
+        )
+        assert expected
+        where = in_box(made, west, south, east, north)
+        assert ids_of(store, made, FeatureQuery(where=where)) == expected
+        assert store.count_features(made.id, where) == len(expected)
+    assert_clean(store)
+
+
+def test_a_load_that_ends_early_leaves_a_clean_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thalweg.store.sqlite.layer_index.MAX_WAITING", 50)
+    made = make_layer(store)
+
+    def cut_off() -> Iterator[Features]:
+        for start in (1, 41, 81):
+            yield batch([(n, point(n / 10, n / 20), {}) for n in range(start, start + 40)])
+        raise OSError("the file is gone")
+
+    with pytest.raises(OSError, match="the file is gone"):
+        FeatureService(store).load(made, cut_off(), ME, unseen=True)
+    assert store.count_features(made.id, None) == 120
+    assert_clean(store)
+    FeatureService(store).delete_layer(made).result(30)
+    assert_clean(store)

@@ -33,7 +33,14 @@ from tests.store.table_support import alter, find, insert, make, numbered
 
 from thalweg.domain.errors import StoreUnavailable
 from thalweg.domain.store import Store
-from thalweg.domain.table_sql import MAX_ANSWER_BYTES, MAX_VALUE_BYTES, SqlFault, SqlForbidden, SqlLimits
+from thalweg.domain.table_sql import (
+    MAX_ANSWER_BYTES,
+    MAX_TEMPORARY_BYTES,
+    MAX_VALUE_BYTES,
+    SqlFault,
+    SqlForbidden,
+    SqlLimits,
+)
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, Method, Table
 from thalweg.sql.allowed import FUNCTIONS
@@ -41,7 +48,6 @@ from thalweg.sql.parse import MAX_DEPTH, MAX_NODES, MAX_SQL_BYTES, MAX_TABLES, p
 from thalweg.store.open import open_store
 from thalweg.store.sqlite.sql.calls import NAMES
 from thalweg.store.sqlite.sql.engine import HEAP_BYTES
-from thalweg.store.sqlite.sql.process import MAX_TEMPORARY_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +91,21 @@ def test_statements_of_users_are_answered_as_postgresql_answers_them(
     wrong = unlike(postgres, kept, known, asked)
     assert not wrong, "\n".join(wrong)
     assert len(asked) > 250
+
+
+def test_lists_of_hundreds_are_answered_as_postgresql_answers_them(
+    postgres: Postgres, kept: Store, known: dict[str, Table]
+) -> None:
+    """SQLite's functions take 127 arguments."""
+    numbers, members = ", ".join(map(str, range(3, 300))), ", ".join(f"'m{i}', n" for i in range(50))
+    wrong = unlike(postgres, kept, known, [
+        f"SELECT _id, ARRAY[{numbers}] AS a, n = ANY(ARRAY[{numbers}]) AS b FROM readings",
+        f"SELECT ARRAY[n, {numbers}] AS a FROM readings",
+        f"SELECT json_build_object({members}) AS a, jsonb_build_array(n, {numbers[:298]}) AS b FROM readings",
+        "SELECT _id, n > ALL(list) AS a, n <= ANY(list) AS b, station LIKE ANY(ARRAY['L%', NULL]) AS c, "
+        "n > ANY(SELECT _id FROM sites) AS d, x >= ALL(SELECT height FROM sites WHERE height < n) AS e FROM readings",
+    ])  # fmt: skip
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("sql", statements("sql_wrong.sql"))
@@ -255,6 +276,14 @@ def test_a_statement_asked_again_is_told_the_time_again(store: Store, clock: str
     # Each of the processes is asked more than once.
     times = [ask(store, {"t": table}, f"SELECT {clock} AS at FROM t")[1][0]["at"] for _ in range(5)]
     assert times == sorted(set(times))
+
+
+def test_a_text_that_is_made_does_not_mean_the_time(store: Store) -> None:
+    """PostgreSQL reads it as that of the statement; it was the year 1970 here."""
+    table = make(store, records=[{"name": "today", "n": 1}])
+    for sql in ("SELECT name::date FROM t", "SELECT 'now'::text::timestamp AS a FROM t"):
+        with pytest.raises(SqlFault, match="where a constant says them"):
+            ask(store, {"t": table}, sql)
 
 
 def test_a_statement_is_translated_once_for_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -319,7 +319,8 @@ def test_tables_and_procedures_of_a_statement_are_of_one_state(store: Store) -> 
     try:
         end = time.monotonic() + 2
         asked = 0
-        while time.monotonic() < end:
+        # On a busy machine longer.
+        while asked < 10 or time.monotonic() < end:
             _, (found,) = ask(
                 store, {"p": made, "t": table},
                 "SELECT (SELECT count(*) FROM t) AS a, (SELECT count(*) FROM p) AS b",
@@ -329,7 +330,6 @@ def test_tables_and_procedures_of_a_statement_are_of_one_state(store: Store) -> 
     finally:
         stop.set()
         thread.join(WAIT_S)
-    assert asked > 10
     assert not failed
 
 
@@ -421,6 +421,8 @@ def test_a_damaged_chunk_is_named_and_the_process_goes_on(tmp_path: Path) -> Non
         made = relation(store, station)
         with pytest.raises(DamagedData, match="chunk"):
             answer(store, made, 'SELECT sum("air:temperature") FROM p')
+        # How many there are is known without looking at them.
+        assert answer(store, made, "SELECT count(*) FROM p WHERE time > '1990-01-01'") == [[3000]]
         # The last row is in another chunk.
         assert answer(store, made, "SELECT time FROM p ORDER BY time DESC LIMIT 1")
     finally:

@@ -450,6 +450,33 @@ def test_memory_ends_in_time_and_is_bounded(accounts: MemoryAccounts) -> None:
     assert [access.quick(header) for header in headers] == [None] * 3
 
 
+def test_a_password_in_use_is_not_hashed_again_and_again(
+    accounts: MemoryAccounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 1_000.0
+    monkeypatch.setattr("thalweg.services.access.time.monotonic", lambda: clock)
+    access = Access(accounts, Settings(), Passwords(hasher=QUICK))
+    access.add_user("ann", Role.ADMIN, "correct horse")
+    password, token = basic("ann", "correct horse"), f"Bearer {access.create_token('ann', '')}"
+    access.authenticate(password)
+    access.authenticate(token)
+    for _ in range(79):
+        clock += 45
+        assert access.quick(password) == Principal("ann", Role.ADMIN)
+    assert access.quick(token) is None  # which costs no hashing
+    # After an hour it is, and after a minute without use.
+    clock += 46
+    assert access.quick(password) is None
+    access.authenticate(password)
+    clock += 61
+    assert access.quick(password) is None
+    access.authenticate(password)
+    clock += 45
+    assert access.quick(password) is not None
+    access.add_user("bob", Role.VIEWER, "correct horse")
+    assert access.quick(password) is None
+
+
 def test_parallel_requests_with_one_password_hash_it_little(accounts: MemoryAccounts) -> None:
     access = Access(accounts, Settings())
     access.add_user("ann", Role.ADMIN, "correct horse")

@@ -18,18 +18,14 @@ from thalweg.cli.progress import progress
 from thalweg.cli.reference import commands_page, settings_page, write
 from thalweg.settings import reference
 
+pytestmark = pytest.mark.usefixtures("no_settings")
+
 HEAVY = ("numpy", "apsw", "lxml", "shapely", "pyproj", "uvicorn", "starlette", "argon2", "jinja2", "orjson", "asyncio")
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/data/thalweg.sqlite"
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("THALWEG_")]:
-        monkeypatch.delenv(name)
 
 
 def run(*arguments: str, given: str | None = None) -> Result:

@@ -27,7 +27,7 @@ from thalweg.domain.tables import Field, Package, Table, TableChange, TableQuery
 from thalweg.loading.tables import TableLoadOptions, TableLoadReport, json_rows, load_table_file, reading, sheet, text
 from thalweg.loading.tables.guess import guess_columns
 from thalweg.loading.tables.opening import format_of
-from thalweg.loading.tables.source import ReadOptions, Shape, field_names
+from thalweg.loading.tables.source import RATIO_FREE, ReadOptions, Shape, field_names
 from thalweg.settings import load_settings
 
 
@@ -338,8 +338,8 @@ def test_a_byte_that_is_not_utf_8_makes_another_encoding(store: Store, resource:
 
 
 def test_bounds_of_files(store: Store, resource: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wide = ",".join(f"c{n}" for n in range(1_001))
-    with pytest.raises(TooLarge, match="1,001 columns"):
+    wide = ",".join(f"c{n}" for n in range(1_599))
+    with pytest.raises(TooLarge, match="1,599 columns"):
         load(store, resource, write(tmp_path / "a.csv", f"{wide}\n"))
     bomb = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -360,7 +360,12 @@ def test_bounds_of_files(store: Store, resource: str, tmp_path: Path, monkeypatc
     with pytest.raises(TooLarge, match="unpacks"):
         text.TextSource(write(tmp_path / "a.gz", gzip.compress(b"a\n" * 100)), ReadOptions(), "csv")
     with pytest.raises(TooLarge, match="200 times"):
-        load(store, resource, write(tmp_path / "b.csv", gzip.compress(b"1,2\n" * (text.RATIO_FREE_BYTES // 3))))
+        load(store, resource, write(tmp_path / "b.csv", gzip.compress(b"1,2\n" * (RATIO_FREE // 3))))
+    same = pyarrow.table({"a": pyarrow.array([1]).take(pyarrow.array([0] * 10_000))})
+    with pyarrow.parquet.ParquetWriter(tmp_path / "a.parquet", same.schema) as writer:
+        writer.write_table(pyarrow.concat_tables([same] * (RATIO_FREE // 10_000 + 1)), row_group_size=1 << 30)
+    with pytest.raises(TooLarge, match="200 times"):
+        load(store, resource, tmp_path / "a.parquet")
 
 
 def test_a_file_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:

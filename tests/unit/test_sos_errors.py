@@ -16,7 +16,7 @@ from thalweg.doors.sos.errors import (
     VersionNegotiationFailed,
     render_error,
 )
-from thalweg.doors.sos.naming import operation
+from thalweg.doors.sos.request import operation_of
 from thalweg.doors.sos.versions import likely_version
 from thalweg.settings import Settings
 
@@ -134,7 +134,7 @@ def test_version_of_a_report_is_guessed_from_a_body() -> None:
     ],
 )
 def test_operation_is_named_from_a_query(query: str, name: str) -> None:
-    assert operation(get(query)) == name
+    assert operation_of(get(query)) == name
 
 
 @pytest.mark.parametrize(
@@ -151,11 +151,11 @@ def test_operation_is_named_from_a_query(query: str, name: str) -> None:
     ],
 )
 def test_operation_is_named_from_a_body(body: str, name: str) -> None:
-    assert operation(post(body)) == name
+    assert operation_of(post(body)) == name
 
 
 @given(st.binary(max_size=100), st.binary(max_size=100))
 def test_naming_never_fails(query: bytes, body: bytes) -> None:
     for request in (get(query.decode("latin-1")), post(body)):
-        assert isinstance(operation(request), str)
+        assert isinstance(operation_of(request), str)
         assert likely_version(request) in ("1.0.0", "2.0.0")

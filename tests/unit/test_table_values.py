@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import pytest
 from hypothesis import example, given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from thalweg.domain.table_values import FieldType, coerce, format_stamp, guess, type_named
 from thalweg.store.codec.decimal_key import AFTER, decimal_key, decode_decimal, encode_decimal
+from thalweg.store.codec.decimal_sum import sum_decimals
 
 DECIMALS = st.one_of(
     st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30, places=5),
@@ -40,6 +41,22 @@ def test_decimals_come_back_as_they_were_written(value: Decimal) -> None:
 def test_what_is_no_key_is_refused(blob: bytes) -> None:
     with pytest.raises(ValueError, match=r"decimal key|not found"):
         decode_decimal(blob)
+
+
+@given(st.lists(DECIMALS, max_size=30))
+@example([Decimal("99999999999999999.9")] * 30)
+@example([Decimal(10**17 - 1).scaleb(-256), Decimal("-1"), Decimal("0.000")])
+def test_sums_of_keys_are_exact(values: list[Decimal]) -> None:
+    with localcontext(prec=1000):
+        total, digits = sum_decimals([encode_decimal(value) for value in values])
+        assert total == sum(values, Decimal(0))
+    assert digits == max((max(0, -int(value.as_tuple().exponent)) for value in values), default=0)
+
+
+def test_what_is_no_key_has_no_sum() -> None:
+    for blob in (b"\x82\x80\x01\x02\x00", b"\x81\x80\x01\x66\x00", b"\x81\x80\x01\x00\x00", b"1.5"):
+        with pytest.raises(ValueError, match=r"decimal key|not found"):
+            sum_decimals([encode_decimal(Decimal(3)), blob])
 
 
 @given(DECIMALS, DECIMALS)

@@ -549,45 +549,17 @@ class StoredQuery:
 # ---------------------------------------------------------------- the store's part
 
 
-class FeatureStore(Protocol):
-    """Layers and features. One call touches one layer (the distribution key), or says that it is a listing, or is an
-    edit over several.
+class LayerSource(Protocol):
+    """Where the features of a layer are read: a store, or something that is made when it is read.
 
-    Filters come bound; what they name is in the layer. Errors beside those of all calls: NotFound ``layer`` where the
-    layer is not (any more).
+    A source without stored fragments gives runs without content, whose features the caller encodes. Filters come bound;
+    what they name is in the layer. Errors beside those of all calls: NotFound ``layer`` where the layer is not (any
+    more).
     """
-
-    # ------------------------------------------------------------ layers
-
-    def layers(self, workspace_id: int) -> Mapping[str, Layer]:
-        """Listing: all layers by name, as of the last commit; held in memory, checked by generation (microseconds)."""
-        ...
 
     def layer_state(self, layer_id: int) -> LayerState:
         """As of the last commit; one row."""
         ...
-
-    def layer_states(self, workspace_id: int) -> dict[int, LayerState]:
-        """Listing: the states of all layers, by layer id; one row each, nothing counted."""
-        ...
-
-    def put_layer(self, layer: Layer, *, replaces: int = 0, by: Actor | str = "") -> Future[Layer]:
-        """Create (``id`` 0) or change. Fields are matched by number: appended, renamed, reordered and removed (their
-        values go), never of another kind; those of GML stay, named or not. CRS, dimensions and geometry kind may change
-        only while it has no features, but for a geometry kind that takes all that the old one takes.
-
-        replaces  number of a layer of the workspace that goes in the same transaction, so that this one can have its
-                  name; what is granted on that one is granted on this one then. 0: none
-        raises    AlreadyExists ``name``; InvalidParameter naming the field; NotFound ``layer``
-        """
-        ...
-
-    def delete_layer(self, workspace_id: int, layer_id: int, *, by: Actor | str = "") -> Future[None]:
-        """Remove a layer with all it has, what is granted on it included. It is gone for every reader at once; its rows
-        are removed in bounded steps, which background work takes up again after a crash."""
-        ...
-
-    # ------------------------------------------------------------ reading
 
     def count_features(self, layer_id: int, where: Filter | None = None) -> int:
         """Exact; without a filter one row is read."""
@@ -639,6 +611,38 @@ class FeatureStore(Protocol):
     ) -> Iterator[FragmentRun]:
         """Fragments of what is asked for, in its order; runs of 1 to MAX_BATCH_FEATURES. ``fields`` and ``geometry``
         of the query do not count. As ``scan_features`` for transactions and order."""
+        ...
+
+
+class FeatureStore(LayerSource, Protocol):
+    """Layers and features. One call touches one layer (the distribution key), or says that it is a listing, or is an
+    edit over several. Filters and errors are as for reading.
+    """
+
+    # ------------------------------------------------------------ layers
+
+    def layers(self, workspace_id: int) -> Mapping[str, Layer]:
+        """Listing: all layers by name, as of the last commit; held in memory, checked by generation (microseconds)."""
+        ...
+
+    def layer_states(self, workspace_id: int) -> dict[int, LayerState]:
+        """Listing: the states of all layers, by layer id; one row each, nothing counted."""
+        ...
+
+    def put_layer(self, layer: Layer, *, replaces: int = 0, by: Actor | str = "") -> Future[Layer]:
+        """Create (``id`` 0) or change. Fields are matched by number: appended, renamed, reordered and removed (their
+        values go), never of another kind; those of GML stay, named or not. CRS, dimensions and geometry kind may change
+        only while it has no features, but for a geometry kind that takes all that the old one takes.
+
+        replaces  number of a layer of the workspace that goes in the same transaction, so that this one can have its
+                  name; what is granted on that one is granted on this one then. 0: none
+        raises    AlreadyExists ``name``; InvalidParameter naming the field; NotFound ``layer``
+        """
+        ...
+
+    def delete_layer(self, workspace_id: int, layer_id: int, *, by: Actor | str = "") -> Future[None]:
+        """Remove a layer with all it has, what is granted on it included. It is gone for every reader at once; its rows
+        are removed in bounded steps, which background work takes up again after a crash."""
         ...
 
     # ------------------------------------------------------------ writing

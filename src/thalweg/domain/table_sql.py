@@ -17,6 +17,8 @@ from thalweg.domain.time import Interval
 MAX_VALUE_BYTES: Final = 4 << 20
 """Longest text or array that an expression may make."""
 MAX_ANSWER_BYTES: Final = 32 << 20
+MAX_TEMPORARY_BYTES: Final = 256 << 20
+"""Longest file that a statement may sort and group in, where memory does not hold it."""
 
 
 class SqlFault(InvalidParameter):

@@ -13,8 +13,8 @@ from thalweg.domain.access import Actor
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.table_values import Cell, FieldType
 
-MAX_FIELDS: Final = 1_000
-"""Of a table. PostgreSQL has 1,600, SQLite 2,000."""
+MAX_FIELDS: Final = 1_598
+"""Of a table: PostgreSQL's 1,600 less `_id` and `_full_text`, which CKAN's tables have."""
 MAX_FIELD_NAME: Final = 63
 """Longest name of a field or alias, bytes: PostgreSQL's, by which clients go."""
 MAX_INDEXES: Final = 50
@@ -23,6 +23,16 @@ ROW_ID: Final = "_id"
 """Every record's number: 1, 2, 3 ... in the order of insertion, never used again."""
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def is_field_name(name: str) -> bool:
+    """Whether a field or alias may be called so: any name that PostgreSQL takes in quotes, as CKAN restricts it."""
+    return (
+        bool(name)
+        and name == name.strip()
+        and not name.startswith("_")
+        and not any(letter == '"' or ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in name)
+    )
 
 
 @dataclass(frozen=True, slots=True)

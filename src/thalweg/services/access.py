@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from thalweg.auth.credentials import Basic, parse_authorization, parse_bare
 from thalweg.auth.identity import looks_signed
@@ -56,8 +56,9 @@ class Access(Accounts):
     """Accounts, and the callers of requests. May be called from any thread.
 
     Verified credentials are remembered for ``remembered_login_s`` under a keyed digest of what was sent, so that
-    hashing is paid once a minute by each client; any change of accounts, tokens or roles, by whichever process, voids
-    them all.
+    hashing is not paid with each request; a password that comes again within that time is, for an hour, or all who send
+    it with many requests at once would wait together for a hashing every minute. Any change of accounts, tokens or
+    roles, by whichever process, voids them all.
 
     provider    for tests; else what the settings say
     tries       where failed sign-ins are counted; else in this process alone
@@ -143,7 +144,7 @@ class Access(Accounts):
                 return remembered
             user = self._verified(given.name, given.password, Actor("", address, request_id, "", "Basic"))
         principal = self._principal(user.name, user.role, "password")
-        self._memory.put(authorization, generation, principal, None)
+        self._memory.put(authorization, generation, principal, None, SIGN_IN_AGAIN_S)
         self._notes.sign_in(Actor(user.name, address, request_id, "", "Basic"))
         return principal
 
@@ -352,6 +353,14 @@ class _Notes:
         return waiting
 
 
+class _Remembered(NamedTuple):
+    """Whom credentials are known to be of. until, last: by the monotonic clock, that of a use and that of all."""
+
+    principal: Principal
+    until: float
+    last: float
+
+
 class _Memory:
     """Verified credentials by keyed digest; never the credentials themselves."""
 
@@ -361,7 +370,7 @@ class _Memory:
         self._key = secrets.token_bytes(32)
         self._lock = threading.Lock()
         self._generation = -1
-        self._entries: dict[bytes, tuple[Principal, float]] = {}
+        self._entries: dict[bytes, _Remembered] = {}
 
     def _digest(self, authorization: str) -> bytes:
         return hashlib.blake2b(
@@ -371,13 +380,26 @@ class _Memory:
     def get(self, authorization: str, generation: int) -> Principal | None:
         if generation != self._generation:
             return None
-        entry = self._entries.get(self._digest(authorization))
-        if entry is None or entry[1] <= time.monotonic():
+        entries = self._entries
+        digest = self._digest(authorization)
+        entry = entries.get(digest)
+        now = time.monotonic()
+        if entry is None or entry.until <= now:
             return None
-        return entry[0]
+        if entry.until < entry.last and entry.until - now < self._keep_s / 2:
+            with self._lock:
+                # Not where others have been put, or this one removed, meanwhile.
+                if entries.get(digest) is entry:
+                    entries[digest] = entry._replace(until=min(now + self._keep_s, entry.last))
+        return entry.principal
 
-    def put(self, authorization: str, generation: int, principal: Principal, left_s: float | None) -> None:
-        """Remember for the usual time, but no longer than ``left_s`` seconds."""
+    def put(
+        self, authorization: str, generation: int, principal: Principal, left_s: float | None, used_s: float = 0.0
+    ) -> None:
+        """Remember for the usual time, but no longer than ``left_s`` seconds.
+
+        used_s  how long use makes that time begin anew
+        """
         keep_s = self._keep_s if left_s is None else min(self._keep_s, left_s)
         if keep_s <= 0:
             return
@@ -390,7 +412,8 @@ class _Memory:
                 self._entries = {}
                 self._generation = generation
             if len(self._entries) >= self._size:
-                self._entries = {k: e for k, e in self._entries.items() if e[1] > now}
+                self._entries = {k: e for k, e in self._entries.items() if e.until > now}
                 while len(self._entries) >= self._size:
                     self._entries.pop(next(iter(self._entries)))
-            self._entries[self._digest(authorization)] = (principal, now + keep_s)
+            until = now + keep_s
+            self._entries[self._digest(authorization)] = _Remembered(principal, until, max(until, now + used_s))

@@ -42,6 +42,8 @@ _MAX_LINE: Final = 500
 """Longest text of a workspace's identification, characters; an abstract may be longer."""
 _MAX_ABSTRACT: Final = 10_000
 _MAX_KEYWORDS: Final = 100
+MAX_WORKSPACE_EXTRAS: Final = 100
+"""Every list of workspaces reads them."""
 _MAX_SRIDS: Final = 50
 """Each is told several times in capabilities."""
 _MAX_COMPARED: Final = 2_000
@@ -262,6 +264,11 @@ def check_workspace(workspace: Workspace) -> None:
         if not keyword.strip():
             raise InvalidParameter("keywords", "A keyword is empty.")
         _check_line("keywords", keyword)
+    if len(workspace.extras) > MAX_WORKSPACE_EXTRAS:
+        raise InvalidParameter("extras", f"There are {len(workspace.extras)} extras; {MAX_WORKSPACE_EXTRAS} may be.")
+    for key, value in workspace.extras:
+        _check_line("extras", key)
+        _check_text("extras", value, _MAX_ABSTRACT)
     _check_srids(workspace.srids)
     _check_provider(workspace.provider)
 

@@ -31,6 +31,7 @@ from thalweg.domain.features import (
     FragmentRun,
     IdArray,
     Layer,
+    LayerSource,
     LayerState,
     LoadReceipt,
     Lock,
@@ -48,7 +49,6 @@ from thalweg.encode.feature_output import FeatureFormat, Output, stored_form, st
 from thalweg.encode.xmltext import attribute
 from thalweg.services.feature_projection import lonlat_box, move, project
 from thalweg.services.kept_features import KeptFeatures
-from thalweg.services.layer_source import LayerSource
 from thalweg.services.procedure_layers import ProcedureLayer, ProcedureLayers
 
 MAX_PLANS: Final = 1_024

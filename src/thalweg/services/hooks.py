@@ -219,7 +219,7 @@ class HookWork:
     def _waits(self, hook: WebHook) -> bool:
         """Whether there may be something to tell."""
         try:
-            return self._tables.newest(self._tables.unguarded(hook.resource)) > hook.position
+            return self._tables.newest(self._tables.unguarded(hook.resource)) != hook.position
         except NotFound:
             # Its end is to be written.
             return True
@@ -283,7 +283,11 @@ class HookWork:
         except NotFound:
             self._store.delete_hook(hook.id, by="web hooks").result()
             return None
-        if self._tables.newest(table) <= hook.position:
+        newest = self._tables.newest(table)
+        if newest < hook.position:
+            # Another file has come, whose records count from 1: it goes on with those after them.
+            self._store.note_delivery(replace(hook, position=newest)).result()
+        if newest <= hook.position:
             return None
         body, last, whole = _body(hook, table, self._tables)
         if last is None:

@@ -40,6 +40,7 @@ from thalweg.domain.features import (
     GeometryKind,
     Known,
     Layer,
+    LayerSource,
     LayerState,
     Value,
 )
@@ -49,7 +50,6 @@ from thalweg.domain.geometry import WGS84, Envelope, Geometry
 from thalweg.domain.observations import LastValue, TrackState
 from thalweg.domain.snapshot import Catalogue, View
 from thalweg.domain.store import Extent, Store
-from thalweg.services.layer_source import LayerSource
 from thalweg.services.projection import transform
 
 GEOMETRY_FIELD: Final = "geometry"

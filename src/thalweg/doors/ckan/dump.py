@@ -46,7 +46,10 @@ def dump(request: Request, services: Services) -> Response:
     if form not in FORMATS:
         raise fault("format", f"Value must be one of {list(FORMATS)}")
     limit = read.limit(-1)
-    query = query_of(table, read, limit=limit, offset=read.offset(), total=False)
+    query, _ = query_of(table, read, limit=limit, offset=read.offset(), total=False)
+    if query.texts and not read.listed("fields"):
+        # Ranks are told of pages alone.
+        query = replace(query, fields=None)
     if query.fields is not None and RANK in query.fields and table.field(RANK) is None:
         read.fault("fields", 'invalid value "rank"')
     if any(key.field == RANK for key in query.sort) and table.field(RANK) is None:
@@ -130,11 +133,14 @@ def _element_maker(column: str, field: Field | None) -> Callable[[list[str], Seq
     name = _xml_name(column)
     begin, end, nothing = f"<{name}>", f"</{name}>", f'<{name} xsi:nil="true" />'
     is_free = field is not None and is_free_text(field)
+    is_bool = field is not None and field.kind is FieldType.BOOL and not field.is_array
     is_nested = field is not None and (field.is_array or field.kind is FieldType.JSON)
 
     def make(texts: list[str], cells: Sequence[Any]) -> list[str]:
         if is_nested:
             texts = ["" if cell is None else _nested(orjson.loads(cell)) for cell in cells]
+        elif is_bool:
+            texts = ["True" if cell else "False" for cell in cells]
         elif is_free and _ESCAPED.search("".join(texts)):
             texts = list(map(_escaped, texts))
         if None in cells:
@@ -157,7 +163,9 @@ def _nested(value: Any) -> str:
     parts = []
     for key, item in items:
         name = quoteattr(_NO_XML.sub("\ufffd", str(key)))
-        parts.append(f"<value key={name}>{'' if item is None else _nested(item)}</value>")
+        parts.append(
+            f'<value xsi:nil="true" key={name} />' if item is None else f"<value key={name}>{_nested(item)}</value>"
+        )
     return "".join(parts)
 
 

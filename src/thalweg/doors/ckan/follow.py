@@ -54,7 +54,7 @@ def follow(request: Request, services: Services) -> Deferred:
     given = pairs(request.query)
     read = Parameters(given)
     read.only(_KNOWN)
-    query = query_of(table, read, limit=MAX_EVENTS, offset=0, total=False)
+    query, _ = query_of(table, read, limit=MAX_EVENTS, offset=0, total=False)
     read.done()
     newest = tables.newest(table)
     after = _after(request, read, newest)
@@ -69,7 +69,7 @@ def follow(request: Request, services: Services) -> Deferred:
         tables.active_table(key, request.principal)
         return Response(body, EVENT_STREAM, 200, [*_HEADERS])
 
-    if newest > after:
+    if newest != after:
         return Deferred(_events_made.made(ask, make), finish)
     wait_s = min(WAIT_S, services.settings.request_timeout_s / 2)
     look = _followers.wait((id(tables), table.id), lambda: tables.newest(table), after, wait_s)
@@ -90,6 +90,8 @@ def _events(table: Table, query: TableQuery, after: int, services: Services) -> 
     """Events of the type ``record``: the ``_id`` as id, the record as data. The last id is that of the newest record
     looked at, whether it passes the filters or not."""
     newest = services.tables.newest(table)
+    # Another file may have come, whose records count from 1: who had more of them goes on after these.
+    after = min(after, newest)
     columns = query.fields or (ROW_ID, *(field.name for field in table.fields))
     bounds = (Compare(ROW_ID, Operator.GT, (after,)), Compare(ROW_ID, Operator.LTE, (newest,)))
     asked = replace(

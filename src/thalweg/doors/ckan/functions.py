@@ -15,7 +15,7 @@ from thalweg.doors.ckan.transport import Call
 from thalweg.services.services import Services
 
 
-def _refuse(parameter: str) -> NoReturn:
+def refuse_functions(parameter: str) -> NoReturn:
     raise NotSupported(
         "This server keeps no functions and runs no triggers; write the values that a trigger would make, or have "
         "datastore_search_sql make them when they are read.",
@@ -27,18 +27,18 @@ def datastore_function_create(call: Call, services: Services) -> NoReturn:
     """Refused: no function of a user's runs in this server."""
     require(call.request.principal, Action.ADMINISTER)
     Parameters(call.parameters).required("name")
-    _refuse("name")
+    refuse_functions("name")
 
 
 def datastore_function_delete(call: Call, services: Services) -> NoReturn:
     """Refused: there are no functions to delete."""
     require(call.request.principal, Action.ADMINISTER)
     Parameters(call.parameters).required("name")
-    _refuse("name")
+    refuse_functions("name")
 
 
 def datastore_run_triggers(call: Call, services: Services) -> NoReturn:
     """Refused: tables have no triggers."""
     require(call.request.principal, Action.ADMINISTER)
     services.tables.active_table(Parameters(call.parameters).required("resource_id"), call.request.principal)
-    _refuse("triggers")
+    refuse_functions("triggers")

@@ -25,10 +25,10 @@ from thalweg.doors.ckan.organizations import (
     capacity_of,
     members_of,
     new_id,
-    read_users,
     role_named,
     set_member,
     unset_member,
+    users_given,
     workspace_managed,
 )
 from thalweg.doors.ckan.reading import Parameters, json_or
@@ -134,12 +134,12 @@ def _described(given: Mapping[str, Any], old: Group, services: Services) -> Grou
         elif value and name in _TEXTS:
             document[name] = value
     document["extras"] = read_extras(given, faults, MAX_GROUP_EXTRAS)
-    users = read_users(given, services, faults)
-    document["users"] = list(old.document.get("users", [])) if users is None else [list(user) for user in users.items()]
     if not given["name"]:
         faults["name"] = ["Missing value"]
     if faults:
         raise ValidationError(faults)
+    users = users_given(given, services)
+    document["users"] = old.document.get("users", []) if users is None else [list(user) for user in users.items()]
     return replace(old, name=given["name"], title=given["title"] or "", document=document)
 
 

@@ -86,11 +86,11 @@ def site_read(call: Call, services: Services) -> Response:
 def help_show(call: Call, services: Services) -> Response:
     """What an action does."""
     name = call.parameters.get("name")
-    if not name or not isinstance(name, str):
+    if name is None:
         raise fault("name", "Missing value")
-    entry = ACTIONS.get(name)
+    entry = ACTIONS.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise NotFound("name", f"Action {name[:100]!r} was not found.")
+        raise NotFound("name", "Action function not found")
     return answer(call, entry.handle.__doc__)
 
 
@@ -226,7 +226,8 @@ OPERATIONS: Final = {
 }
 """What the caller has to be permitted to do at least, by name of action; OTHER: what is none."""
 
-_VERSIONS: Final = {"api": 1, "api/": 1, "api/1": 1, "api/2": 2, "api/3": 3}
+_NUMBERS: Final = {"api": 1, "api/1": 1, "api/2": 2, "api/3": 3}
+_VERSIONS: Final = {f"{path}{end}": number for path, number in _NUMBERS.items() for end in ("", "/")}
 
 
 def operation(request: Request) -> str:

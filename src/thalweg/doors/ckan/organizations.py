@@ -12,7 +12,7 @@ from thalweg.domain.catalogue import Workspace
 from thalweg.domain.errors import AlreadyExists, InvalidParameter, NotFound, NotSupported, ThalwegError
 from thalweg.domain.packages import PackageQuery, Value
 from thalweg.doors.ckan.catalogue import required_id, shown, workspace_named
-from thalweg.doors.ckan.describing import MAX_EXTRAS, is_id, read_extras
+from thalweg.doors.ckan.describing import is_id, read_extras
 from thalweg.doors.ckan.documents import organization, shown_image
 from thalweg.doors.ckan.errors import ValidationError, fault
 from thalweg.doors.ckan.listing import containing, in_order, membership, needs_counts, told
@@ -20,6 +20,7 @@ from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.transport import Call, answer
 from thalweg.doors.http import Response
 from thalweg.services.accounts import done, now_us
+from thalweg.services.catalogue import MAX_WORKSPACE_EXTRAS
 from thalweg.services.services import Services
 from thalweg.services.tables import check_name
 
@@ -58,28 +59,29 @@ def role_named(read: Parameters, name: str) -> Role:
 
 def new_id(call: Call) -> str:
     """The id that a client chose for what it makes, as loaders of dumps do; empty: it left that to the server."""
-    given = Parameters(call.parameters).text("id")
-    if given and not is_id(given):
+    given = call.parameters.get("id") or ""
+    if not isinstance(given, str) or (given and not is_id(given)):
         raise fault("id", "Invalid id provided")
     return given
 
 
-def read_users(given: Mapping[str, Any], services: Services, faults: dict[str, Any]) -> dict[str, str] | None:
-    """The ``users`` of an organization or group, names to capacities; None: it is not said who they are. Whoever has no
-    account is left out, so that no later one of that name gets a role."""
+def users_given(given: Mapping[str, Any], services: Services) -> dict[str, str] | None:
+    """The ``users`` of an organization or group, names to capacities; those without an account are left out, as they
+    have none to whom a role could be given. None: it is not said who they are. Raises ValidationError."""
     users = json_or(given.get("users"))
     if users is None:
         return None
     if not isinstance(users, list) or len(users) > MAX_USERS or not all(isinstance(user, dict) for user in users):
-        faults["users"] = ["Not a list of dicts, each with a name"]
-        return None
+        raise fault("users", "Not a list of dicts, each with a name")
     known = {user.name for user in services.access.users()}
     found: dict[str, str] = {}
     for user in users:
         name, capacity = user.get("name") or user.get("id"), user.get("capacity") or "member"
-        if not isinstance(name, str) or capacity not in CAPACITIES:
-            faults["users"] = [f"Not a list of dicts, each with a name and a capacity, one of {sorted(CAPACITIES)}"]
-        elif name in known:
+        if not isinstance(name, str):
+            raise fault("users", "Not a list of dicts, each with a name")
+        if capacity not in CAPACITIES:
+            raise fault("users", f"The capacity of {name[:100]} must be one of {sorted(CAPACITIES)}")
+        if name in known:
             found[name] = capacity
     return found
 
@@ -212,7 +214,7 @@ def _described(given: Mapping[str, Any], old: Workspace) -> Workspace:
     image_url = given.get("image_url", old.image_url) or ""
     if isinstance(image_url, str) and len(image_url) > MAX_URL:
         faults["image_url"] = [f"Must be a text of at most {MAX_URL:,} characters"]
-    extras = read_extras(given, faults, MAX_EXTRAS)
+    extras = read_extras(given, faults, MAX_WORKSPACE_EXTRAS)
     if faults:
         raise ValidationError(faults)
     return replace(
@@ -226,7 +228,7 @@ def _described(given: Mapping[str, Any], old: Workspace) -> Workspace:
 
 
 def organization_create(call: Call, services: Services) -> Response:
-    """Make a workspace, with those users who are said to belong to it."""
+    """Make a workspace, with the users that are said to belong to it."""
     require(call.request.principal, Action.ADMINISTER, SERVER)
     name = Parameters(call.parameters).required("name")
     made = _described(call.parameters, Workspace(0, new_id(call), name, created_us=now_us()))
@@ -238,7 +240,7 @@ def organization_create(call: Call, services: Services) -> Response:
 
 
 def organization_update(call: Call, services: Services) -> Response:
-    """Describe a workspace anew; extras that are left out go; users where others are said."""
+    """Describe a workspace anew; extras that are left out go. Who belongs to it is changed by ``users`` alone."""
     return _put(call, services, _described(call.parameters, _managed(call, services)))
 
 
@@ -263,19 +265,16 @@ def _managed(call: Call, services: Services) -> Workspace:
 
 
 def _put(call: Call, services: Services, workspace: Workspace) -> Response:
-    faults: dict[str, Any] = {}
-    users = read_users(call.parameters, services, faults)
-    if faults:
-        raise ValidationError(faults)
+    users = users_given(call.parameters, services)
     try:
         made = done(services.catalogue.put_workspace(workspace, by=call.request.actor("ckan", call.name)))
+    except AlreadyExists as error:
+        if error.parameter == "workspace":
+            raise fault("name", "Group name already exists in database") from None
+        raise fault("id", error.message) from None
     except InvalidParameter as error:
         names = {"abstract": "description"}
         raise fault(names.get(error.parameter or "", error.parameter or "name"), error.message) from None
-    except AlreadyExists as error:
-        if error.parameter == "uuid":
-            raise fault("id", "Group id already exists") from None
-        raise fault("name", "Group name already exists in database") from None
     if users is not None:
         _set_members(call, services, made, users)
     return answer(call, _whole(made, package_counts(call, services), call, services))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from thalweg.doors.ckan.errors import ValidationError
@@ -10,6 +11,8 @@ from thalweg.doors.ckan.transport import exact_json
 
 _TRUE: Final = frozenset(("true", "yes", "t", "y", "1", "on"))
 _MAX_LIST: Final = 2_000
+_MAX_DIGITS: Final = 40
+"""Of an integer; none has as many."""
 
 
 class Parameters:
@@ -61,18 +64,20 @@ class Parameters:
 
     def natural(self, name: str, default: int) -> int:
         """An integer from 0 on, of the catalogue."""
-        return self._natural(name, default, ("Invalid integer",), "Must be a natural number")
+        return self._natural(name, default, ["Invalid integer"], "Must be a natural number")
 
     def limit(self, default: int) -> int:
         """How many records of a table: 0 and more."""
-        faults = ("Invalid integer", "Please enter an integer value")
-        return self._natural("limit", default, faults, "Must be a natural number")
+        said = ["Invalid integer"]
+        if isinstance(self.given.get("limit"), str):
+            said.append("Please enter an integer value")
+        return self._natural("limit", default, said, "Must be a natural number")
 
     def offset(self) -> int:
         """How many records of a table to pass over."""
-        return self._natural("offset", 0, ("Invalid integer",), 'invalid value "{}"')
+        return self._natural("offset", 0, ["Invalid integer"], 'invalid value "{}"')
 
-    def _natural(self, name: str, default: int, no_integer: tuple[str, ...], negative: str) -> int:
+    def _natural(self, name: str, default: int, no_integer: list[str], negative: str) -> int:
         value = self.given.get(name)
         if value is None or value == "":
             return default
@@ -98,7 +103,7 @@ class Parameters:
         if isinstance(value, str):
             value = [item.strip() for item in value.split(",")]
         if not isinstance(value, list) or len(value) > _MAX_LIST or not all(isinstance(item, str) for item in value):
-            self.fault(name, "Not a list of names" if not isinstance(value, list) else "Each item has to be a name")
+            self.fault(name, "Not a list" if not isinstance(value, list) else "Each item has to be a name")
             return None
         return value
 
@@ -109,6 +114,9 @@ def whole_number(value: Any) -> int | None:
         return None
     if isinstance(value, int):
         return value
+    if isinstance(value, Decimal):
+        # Of more than 64 bits, or written as 1e3.
+        return int(value) if value.adjusted() < _MAX_DIGITS and value == int(value) else None
     if isinstance(value, str):
         text = value.strip()
         if len(text) <= 20 and text.lstrip("+-").isdigit() and text.isascii():

@@ -11,10 +11,21 @@ import orjson
 from thalweg.auth.policy import Action
 from thalweg.domain.errors import NotFound
 from thalweg.domain.table_values import BadValue, FieldType, guess, type_named
-from thalweg.domain.tables import EVERYTHING, MAX_FIELD_NAME, ROW_ID, Field, Method, Table, TableChange, Written
+from thalweg.domain.tables import (
+    EVERYTHING,
+    MAX_FIELD_NAME,
+    ROW_ID,
+    Field,
+    Method,
+    Table,
+    TableChange,
+    Written,
+    is_field_name,
+)
 from thalweg.doors.ckan.catalogue import new_resource, package_for
 from thalweg.doors.ckan.errors import JSON, ValidationError, fault
-from thalweg.doors.ckan.filters import condition_of
+from thalweg.doors.ckan.filters import condition_of, operations_of
+from thalweg.doors.ckan.functions import refuse_functions
 from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.rows import RowWriter
 from thalweg.doors.ckan.transport import Call, answer, default, head_of, with_floats
@@ -22,7 +33,11 @@ from thalweg.doors.http import Deferred, Response
 from thalweg.services.services import Services
 
 DATASTORE: Final = "datastore"
+ONLY_TABLE: Final = "_datastore_only_resource"
+"""What CKAN calls the address of a resource that is made along with its table."""
 _LEFT_OUT: Final = frozenset(("records", "resource", "force", "delete_fields", "fields", "include_records"))
+_NOT_ECHOED: Final = frozenset(("id", "force", "include_deleted_records", "calculate_record_count"))
+"""Of the parameters of deletions."""
 _NATIVE: Final = {
     FieldType.TEXT: "text",
     FieldType.INT4: "integer",
@@ -79,6 +94,7 @@ def datastore_create(call: Call, services: Services) -> Deferred:
             raise fault("resource", "Not a dict")
         package = package_for(resource, services, principal)
         table = replace(new_resource(resource, package), url_type=DATASTORE)
+        resource = {**resource, "url": resource.get("url") or ONLY_TABLE}
     elif key:
         try:
             table = services.tables.table(key, principal, Action.REGISTER)
@@ -88,9 +104,13 @@ def datastore_create(call: Call, services: Services) -> Deferred:
     else:
         raise fault("resource_id", "resource_id or resource required")
     given_fields = json_or(read.given.get("fields"))
+    counted = _counted(read)
+    if json_or(read.given.get("triggers")):
+        refuse_functions("triggers")
+    key_fields = _names(read, "primary_key")
     change = TableChange(
         _fields(table, given_fields, records),
-        _names(read, "primary_key"),
+        None if key_fields is None else tuple(dict.fromkeys(key_fields)),
         _indexes(read),
         _names(read, "aliases"),
         read.boolean("delete_fields", False),
@@ -103,14 +123,14 @@ def datastore_create(call: Call, services: Services) -> Deferred:
     future = services.tables.alter(table, change, records, Method.INSERT, by)
 
     def finish(written: Written) -> Response:
-        result: dict[str, Any] = {k: v for k, v in read.given.items() if k not in _LEFT_OUT}
+        result: dict[str, Any] = {k: v for k, v in read.given.items() if k not in _LEFT_OUT and v is not None}
         made = written.table
-        result["resource_id"] = made.uuid
-        result["method"] = "insert"
+        result |= {"calculate_record_count": counted, "delete_fields": change.delete_fields}
+        if isinstance(resource, dict):
+            result["resource"] = resource
+        result |= {"resource_id": made.uuid, "method": "insert"}
         if given_fields:
-            result["fields"] = given_fields
-        elif records and isinstance(records[0], dict):
-            result["fields"] = [{"id": f.name, "type": f.type_name} for f in made.fields if f.name in records[0]]
+            result["fields"] = [_echoed(item, made) for item in given_fields]
         if read.boolean("include_records", False):
             result["records"] = _with_ids(records, written)
         return answer(call, result)
@@ -118,35 +138,62 @@ def datastore_create(call: Call, services: Services) -> Deferred:
     return Deferred(future, finish)
 
 
+def _echoed(given: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """A field as it was given, with its type where that was guessed."""
+    said = {name: value for name, value in given.items() if value is not None}
+    field = table.field(given["id"])
+    return said if field is None else {"type": field.type_name, **said}
+
+
+def _counted(read: Parameters) -> Any:
+    """``calculate_record_count``, which counts for nothing here: records are always counted."""
+    given = read.given.get("calculate_record_count")
+    if given is None or given in ("", "background"):
+        return "background"
+    if isinstance(given, bool) or str(given).lower() in ("true", "false", "yes", "no", "t", "f", "y", "n", "1", "0"):
+        return read.boolean("calculate_record_count", False)
+    read.fault("calculate_record_count", "Value must be boolean or one of: background")
+    return None
+
+
 def _with_ids(records: list[Any], written: Written) -> list[dict[str, Any]]:
     return [{ROW_ID: number, **record} for number, record in zip(written.ids, records, strict=True)]
 
 
 def _check_duplicates(aliases: tuple[str, ...] | None) -> None:
-    if aliases is not None and len(set(aliases)) != len(aliases):
-        raise fault("alias", "An alias is given twice")
+    for place, alias in enumerate(aliases or ()):
+        if alias in (aliases or ())[:place]:
+            raise fault("alias", f'The alias "{alias[:200]}" already exists.')
 
 
 def _fields(table: Table, given: Any, records: list[Any]) -> tuple[Field, ...] | None:
-    """Fields as given, types guessed where they are not; of a new table without any those of the first record."""
-    first = records[0] if records and isinstance(records[0], dict) else {}
+    """Fields as given, and keys of the first record that are none yet.
+
+    The type of a field that is there stays, whatever is said of it; one that is not given is guessed.
+    """
+    first = records[0] if records else {}
+    if not isinstance(first, dict):
+        raise fault("records", "The first row is not a json object")
     if given is None or given == "":
         if not records:
             return None
-        # Keys that a table has not yet become fields of it, too.
-        given = [{"id": name} for name in first if table.field(name) is None and name != ROW_ID]
-        if table.active and not given:
-            return None
-    if not isinstance(given, list) or not all(isinstance(item, dict) and "id" in item for item in given):
-        raise fault("fields", "Not a list of dicts, each with an id")
+        given = []
+    if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
+        raise fault("fields", "Not a list of dicts")
+    named = {name for item in given if isinstance(name := item.get("id"), str)}
+    new = [{"id": name} for name in first if name not in named and table.field(name) is None and name != ROW_ID]
+    if table.active and not given and not new:
+        return None
     fields: list[Field] = []
-    for item in given:
-        name = item["id"]
+    for item in [*given, *new]:
+        name = item.get("id")
+        if name is None or name == "":
+            raise ValidationError({"fields": [{"id": ["Missing value"]}]})
         if not isinstance(name, str):
             raise fault("fields", "The id of a field has to be a text")
         if len(name.encode("utf-8", "replace")) > MAX_FIELD_NAME:
             raise fault("fields", f'Column heading "{name[:200]}" exceeds limit of {MAX_FIELD_NAME} characters.')
-        if not name or name.startswith("_") or '"' in name or name != name.strip():
+        if not is_field_name(name):
             raise ValidationError({"fields": [{"id": [f'"{name}" is not a valid field name']}]})
         known = table.field(name)
         wanted = item.get("type")
@@ -163,7 +210,8 @@ def _type(name: str, wanted: Any, known: Field | None, first: Mapping[str, Any])
         found = type_named(wanted) if isinstance(wanted, str) and len(wanted) <= 100 else None
         if found is None:
             raise fault("fields", f'"{str(wanted)[:100]}" is not a valid field type')
-        return found
+        if known is None:
+            return found
     if known is not None:
         return known.kind, known.is_array
     if name not in first:
@@ -175,16 +223,16 @@ def _type(name: str, wanted: Any, known: Field | None, first: Mapping[str, Any])
 
 
 def _names(read: Parameters, parameter: str) -> tuple[str, ...] | None:
-    if parameter not in read.given:
+    if read.given.get(parameter) is None:
         return None
     return tuple(name for name in read.listed(parameter) or () if name)
 
 
 def _indexes(read: Parameters) -> tuple[tuple[str, ...], ...] | None:
     """A list of names or of lists of names; or one name, or names between commas."""
-    if "indexes" not in read.given:
+    given = json_or(read.given.get("indexes"))
+    if given is None:
         return None
-    given = json_or(read.given["indexes"])
     if isinstance(given, str):
         given = [item.strip() for item in given.split(",") if item.strip()]
     found: list[tuple[str, ...]] = []
@@ -212,8 +260,8 @@ def datastore_upsert(call: Call, services: Services) -> Deferred:
     records = _records(read, services)
     dry_run = read.boolean("dry_run", False)
     by = call.request.actor("ckan", call.name)
-    future = services.tables.write(table, method, records, dry_run=dry_run, by=by)
-    counted = read.given.get("calculate_record_count", "background")
+    counted = _counted(read)
+    read.done()
 
     def finish(written: Written) -> Response:
         result: dict[str, Any] = {"resource_id": table.uuid, "method": method.value, "calculate_record_count": counted}
@@ -223,7 +271,7 @@ def datastore_upsert(call: Call, services: Services) -> Deferred:
             result["records"] = _with_ids(records, written)
         return answer(call, result)
 
-    return Deferred(future, finish)
+    return Deferred(services.tables.write(table, method, records, dry_run=dry_run, by=by), finish)
 
 
 # ------------------------------------------------------------------ deleting
@@ -239,12 +287,13 @@ def datastore_delete(call: Call, services: Services) -> Response | Deferred:
     read.done()
     filters = json_or(read.given.get("filters"))
     principal = call.request.principal
-    if filters is not None and filters != "":
+    if filters is not None:
+        # An empty text, too, which is no filter but less than a word that the table itself is to go.
         table = services.tables.active_table(key, principal, Action.INSERT)
         return _delete_records(call, read, table, filters, services)
     table = services.tables.active_table(key, principal, Action.REGISTER)
     _writable(table, read)
-    result = {k: v for k, v in read.given.items() if k not in ("id", "force")}
+    result = {k: v for k, v in read.given.items() if k not in _NOT_ECHOED}
     result["resource_id"] = table.uuid
     return Deferred(services.tables.drop(table, call.request.actor("ckan", call.name)), lambda _: answer(call, result))
 
@@ -266,14 +315,16 @@ def datastore_records_delete(call: Call, services: Services) -> Response:
 
 def _delete_records(call: Call, read: Parameters, table: Table, filters: Any, services: Services) -> Response:
     _writable(table, read)
-    if not isinstance(filters, dict | list):
-        raise fault("filters", "Filters must be defined as a dict or a list of dicts")
+    if not isinstance(filters, dict):
+        raise fault("filters", "filters must be either a dict or null.")
     # No filter at all and filters that say nothing: every record.
     where = condition_of(table, filters) if filters else EVERYTHING
     keep = services.settings.ckan_rows_max if read.boolean("include_deleted_records", False) else 0
     by = call.request.actor("ckan", call.name)
-    result = {k: v for k, v in read.given.items() if k not in ("id", "force")}
+    result = {k: v for k, v in read.given.items() if k not in _NOT_ECHOED}
     result |= {"resource_id": table.uuid, "filters": filters}
+    if filters:
+        result["filterops"] = operations_of(filters)
 
     def work() -> Iterator[bytes]:
         # In a thread, as all streamed answers are made: it may take many transactions.
@@ -294,11 +345,11 @@ def datastore_info(call: Call, services: Services) -> Response:
     read = Parameters(call.parameters)
     key = read.text("resource_id") or read.text("id")
     if not key:
-        raise fault("id", "Missing value")
+        raise fault("resource_id", "Missing value")
     try:
         table = services.tables.active_table(key, call.request.principal)
     except NotFound:
-        raise NotFound("id", f'Resource/Alias "{key[:200]}" was not found') from None
+        raise NotFound("id", f'Resource/Alias "{key[:200]}" was not found.') from None
     result: dict[str, Any] = {}
     if read.boolean("include_meta", True):
         result["meta"] = {

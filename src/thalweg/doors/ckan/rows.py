@@ -17,10 +17,10 @@ RANK = "rank"
 
 
 class RowWriter:
-    """Writes rows of the given columns of a table."""
+    """Writes rows of the given columns of a table. ``names``: what they are called, where it is not as they are."""
 
-    def __init__(self, table: Table, columns: Sequence[str]) -> None:
-        self.columns = tuple(columns)
+    def __init__(self, table: Table, columns: Sequence[str], names: Sequence[str] | None = None) -> None:
+        self.columns = tuple(names or columns)
         self._fields: list[Field | None] = [table.field(name) for name in columns]
         self._encoders: list[tuple[int, Callable[[Any], Any]]] = []
         for place, field in enumerate(self._fields):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -19,7 +19,7 @@ import orjson
 from thalweg.domain.access import Principal
 from thalweg.domain.errors import NotFound, ThalwegError
 from thalweg.domain.tables import ROW_ID, AllOf, Page, Search, SortKey, Table, TableQuery, TextTerm
-from thalweg.doors.ckan.filters import condition_of
+from thalweg.doors.ckan.filters import condition_of, operations_of
 from thalweg.doors.ckan.reading import Parameters, json_or
 from thalweg.doors.ckan.rows import RANK, RowWriter
 from thalweg.doors.ckan.transport import Call, answer, default, head_of, in_thread, pairs, parameters_of, wrapped
@@ -46,6 +46,8 @@ class Prepared:
 
     call        the request, or one like it that anybody else may have made
     head, tail  the answer before the records and after them, in parts between which numbers go
+    next_page   -1, 1: by which way records follow one another, where that is told; otherwise 0
+    hides_id    whether rows end with their number, which was not asked for
     """
 
     call: Call
@@ -60,6 +62,7 @@ class Prepared:
     tail: bytes
     link: str
     next_page: int
+    hides_id: bool
 
 
 # ------------------------------------------------------------------ parameters
@@ -69,38 +72,52 @@ def prepare(table: Table, given: Mapping[str, Any], services: Services, call: Ca
     """Raises ValidationError, InvalidParameter."""
     read = Parameters(given)
     read.only(_KNOWN)
-    key = given.get("resource_id") or given.get("id")
+    key = _key(given)
     limit = min(read.limit(DEFAULT_LIMIT), services.settings.ckan_rows_max)
     offset = read.offset()
-    form = read.text("records_format", "objects")
+    form = read.text("records_format") or "objects"
     if form not in FORMATS:
         read.fault("records_format", f"Value must be one of {list(FORMATS)}")
     include_total = read.boolean("include_total", True)
     include_next = read.boolean("include_next_page", False)
-    query = query_of(table, read, limit=limit, offset=offset, total=include_total)
+    query, names = query_of(table, read, limit=limit, offset=offset, total=include_total)
     read.done()
+    next_page = _next_page(query) if include_next else 0
+    hides_id = next_page != 0 and query.fields is not None and ROW_ID not in query.fields
+    if hides_id:
+        query = replace(query, fields=(*(query.fields or ()), ROW_ID))
     search = services.tables.search(table, query)
-    writer = RowWriter(table, search.columns)
+    writer = RowWriter(table, search.columns[:-1] if hides_id else search.columns, names)
     # Echoed as CKAN does: what was given, and what counts without being given.
     echo: dict[str, Any] = {"include_next_page": include_next, "include_total": include_total, "limit": limit}
     after: dict[str, Any] = {"records_format": form, "resource_id": table.uuid}
-    for name in ("filters", "q", "full_text", "sort", "plain", "language", "distinct", "total_estimation_threshold"):
-        if name in given:
+    for name in ("filters", "q", "full_text", "sort", "language", "total_estimation_threshold"):
+        if given.get(name) is not None:
             after[name] = json_or(given[name]) if name in ("filters", "q") else given[name]
-    if "fields" in given:
-        # Answers describe the fields under the same name.
-        after.pop("fields", None)
+    for name in ("plain", "distinct"):
+        if given.get(name) is not None:
+            after[name] = read.boolean(name, False)
+    if after.get("filters"):
+        after["filterops"] = operations_of(after["filters"])
     start = head_of(call.site, call.name) + orjson.dumps(echo)[:-1]
     rest = b"," + orjson.dumps(after, default=default)[1:-1] + b',"records":'
     tail = b',"fields":' + orjson.dumps(writer.fields, default=default) + b',"_links":{"start":'
-    next_page = 0
-    by_id = query.sort in ((), (SortKey(ROW_ID),), (SortKey(ROW_ID, True),)) and not query.texts and not query.distinct
-    if include_next and by_id and ROW_ID in search.columns:
-        next_page = -1 if query.sort == (SortKey(ROW_ID, True),) else 1
     link = _link(call.request)
     return Prepared(
-        call, str(key), table, search, writer, form, limit, offset, (start, rest), tail, link, next_page
+        call, str(key), table, search, writer, form, limit, offset, (start, rest), tail, link, next_page, hides_id
     )  # fmt: skip
+
+
+def _key(given: Mapping[str, Any]) -> Any:
+    """What names the table: of the two parameters, ``id`` counts, as in CKAN."""
+    return given.get("id") or given.get("resource_id")
+
+
+def _next_page(query: TableQuery) -> int:
+    """1, -1: the way in which each page goes on after the last number of the one before; 0: it does not."""
+    if query.texts or query.distinct:
+        return 0
+    return {(): 1, (SortKey(ROW_ID),): 1, (SortKey(ROW_ID, True),): -1}.get(query.sort, 0)
 
 
 def _link(request: Request) -> str:
@@ -109,32 +126,32 @@ def _link(request: Request) -> str:
     return f"/{request.path}?{text}" if text else f"/{request.path}"
 
 
-def query_of(table: Table, read: Parameters, *, limit: int, offset: int, total: bool) -> TableQuery:
-    """The query of a search or dump. Faults of single parameters are gathered, others raised."""
-    where = AllOf(())
+def query_of(
+    table: Table, read: Parameters, *, limit: int, offset: int, total: bool
+) -> tuple[TableQuery, tuple[str, ...] | None]:
+    """The query of a search or dump, and what its columns are called where it is not as they are.
+
+    A column of ranks is called ``rank``, and ``rank NAME`` where the words of one field are looked for.
+    Faults of single parameters are gathered, others raised.
+    """
     filters = json_or(read.given.get("filters"))
-    condition = condition_of(table, filters) if filters is not None and filters != "" else where
+    condition = AllOf(()) if filters is None else condition_of(table, filters)
     plain = read.boolean("plain", True)
     texts = _texts(table, read, plain)
     distinct = read.boolean("distinct", False)
-    names = {ROW_ID, *(field.name for field in table.fields)}
-    if texts:
-        names.add(RANK)
-    fields = read.listed("fields")
-    if fields is not None:
-        for name in fields:
-            if name not in names:
-                read.fault("fields", f'invalid value "{name[:200]}"')
-    return TableQuery(
-        None if fields is None else tuple(dict.fromkeys(fields)),
-        condition,
-        texts,
-        _sort(read, names),
-        limit,
-        offset,
-        distinct,
-        total,
-    )
+    names = (ROW_ID, *(field.name for field in table.fields))
+    ranks = dict.fromkeys(RANK if term.field is None else f"{RANK} {term.field}" for term in texts)
+    fields = tuple(dict.fromkeys(map(_unquoted, read.listed("fields") or ())))
+    for name in fields:
+        if name not in names and name not in ranks:
+            read.fault("fields", f'invalid value "{name[:200]}"')
+    if not fields and any(name != RANK for name in ranks):
+        fields = (*names, *ranks)
+    columns = tuple(name if name in names else RANK for name in fields)
+    sort = _sort(read, {*names, *ranks, *([RANK] if ranks else ())})
+    sort = tuple(key if key.field in names else replace(key, field=RANK) for key in sort)
+    query = TableQuery(columns or None, condition, texts, sort, limit, offset, distinct, total)
+    return query, None if columns == fields else fields
 
 
 def _texts(table: Table, read: Parameters, plain: bool) -> tuple[TextTerm, ...]:
@@ -147,7 +164,7 @@ def _texts(table: Table, read: Parameters, plain: bool) -> tuple[TextTerm, ...]:
             elif isinstance(text, str | int | float):
                 terms.append(TextTerm(str(text), name, plain))
             else:
-                read.fault("q", f'invalid value "{text}"')
+                read.fault("q", f'invalid value "{name[:200]}"')
     elif q is not None and q != "":
         if isinstance(q, list):
             read.fault("q", "q must be a text or a dict of texts")
@@ -164,11 +181,15 @@ _SORT: Final = re.compile(
 )
 
 
+def _unquoted(name: str) -> str:
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] == '"' else name
+
+
 def _sort(read: Parameters, names: set[str]) -> tuple[SortKey, ...]:
     keys: list[SortKey] = []
     for text in read.listed("sort") or ():
         match = _SORT.fullmatch(text.strip())
-        name = match["name"].strip('"') if match is not None else ""
+        name = _unquoted(match["name"]) if match is not None else ""
         if match is None or name not in names:
             read.fault("sort", f'invalid value "{text[:200]}"')
             continue
@@ -205,6 +226,7 @@ def written(prepared: Prepared, page: Page, offset: int, has_offset: bool) -> by
     start, rest = prepared.head
     link = prepared.link
     joint = "&" if "?" in link else "?"
+    shown = [row[:-1] for row in rows] if prepared.hides_id else rows
     links = orjson.dumps(link) + b',"next":' + orjson.dumps(f"{link}{joint}offset={offset + limit}")
     if offset - limit > 0:
         links += b',"prev":' + orjson.dumps(f"{link}{joint}offset={offset - limit}")
@@ -212,7 +234,7 @@ def written(prepared: Prepared, page: Page, offset: int, has_offset: bool) -> by
         start,
         b',"offset":%d' % offset if has_offset else b"",
         rest,
-        prepared.writer.records(rows, prepared.form),
+        prepared.writer.records(shown, prepared.form),
         prepared.tail,
         links,
         b"}",
@@ -220,7 +242,7 @@ def written(prepared: Prepared, page: Page, offset: int, has_offset: bool) -> by
     if page.total is not None:
         parts.append(b',"total":%d' % page.total)
     if prepared.next_page and rows:
-        last = rows[-1][prepared.writer.columns.index(ROW_ID)]
+        last = rows[-1][prepared.search.columns.index(ROW_ID)]
         sign = b"gt" if prepared.next_page > 0 else b"lt"
         parts.append(b',"next_page":{"_id":{"%b":%d}}' % (sign, last))
     parts.append(b"}}")
@@ -231,9 +253,8 @@ def datastore_search(call: Call, services: Services) -> Response:
     """Records of a table that match."""
     given = call.parameters
     read = Parameters(given)
-    key = given.get("resource_id") or given.get("id")
+    key = _key(given)
     if not key:
-        read.only(_KNOWN)
         read.fault("resource_id", "Missing value")
         read.done()
     if key == ALL_TABLES:
@@ -287,13 +308,14 @@ def _listed_tables(call: Call, services: Services, limit: int, offset: int) -> R
         for alias in table.aliases:
             records.append({"_id": len(records) + 1, "name": alias, "oid": table.id, "alias_of": table.uuid})
     result = {
+        "include_next_page": False,
         "include_total": True,
         "limit": limit,
         "records_format": "objects",
         "resource_id": ALL_TABLES,
         "records": records[offset : offset + limit],
         "fields": [
-            {"id": "_id", "type": "text"},
+            {"id": "_id", "type": "int"},
             {"id": "name", "type": "name"},
             {"id": "oid", "type": "oid"},
             {"id": "alias_of", "type": "name"},
@@ -371,7 +393,7 @@ class Remembered:
             return None
         if str(given.get("offset", "")) != (str(_STAND_IN) if has_offset else ""):
             return None
-        key = given.get("resource_id") or given.get("id")
+        key = _key(given)
         if not key or key == ALL_TABLES or not isinstance(key, str):
             return None
         table = services.tables.active_table(key, principal)

@@ -54,24 +54,32 @@ def parameters_of(request: Request, changes: bool) -> tuple[dict[str, Any], str]
             raise BadRequest(_POST)
         callback = query.pop("callback", "")
         return query, callback if isinstance(callback, str) else str(callback[0])
+    posted = _posted(request, query, changes)
+    # Names a function for scripts, which cannot post.
+    posted.pop("callback", None)
+    return posted, ""
+
+
+def _posted(request: Request, query: dict[str, Any], changes: bool) -> dict[str, Any]:
+    """Parameters of a body, and of the address."""
     content_type = request.header(b"content-type").partition(";")[0].strip().lower()
     if content_type == "multipart/form-data":
-        return {**query, **_form_of(request).fields}, ""
+        return {**query, **_form_of(request).fields}
     body = request.body
     if not body:
         if query and changes:
             raise BadRequest("JSON Error: No request body data")
-        return query, ""
+        return query
     if not content_type:
         raise NoSuchPage("A body needs a content type.", 415)
     if content_type == _FORM:
         form = pairs(body)
         if len(form) == 1 and next(iter(form.values())) == "" and not body.rstrip().endswith(b"="):
             # curl -d '{...}' says that it is a form.
-            return {**from_json(body), **query}, ""
+            return {**from_json(body), **query}
         # A form counts most, then what is in the address.
-        return {**query, **form}, ""
-    return {**from_json(body), **query}, ""
+        return {**query, **form}
+    return {**from_json(body), **query}
 
 
 def _form_of(request: Request) -> Form:
@@ -139,7 +147,7 @@ def from_json(body: bytes) -> dict[str, Any]:
         raise BadRequest(_DECODING.format(str(error)[:200], shown)) from None
     if not isinstance(found, dict):
         raise BadRequest(
-            f"JSON Error: Request data JSON decoded to {str(found)[:100]!r} but it needs to be a dictionary."
+            f"JSON Error: Request data JSON decoded to {repr(found)[:100]} but it needs to be a dictionary."
         )
     return found
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from thalweg.doors.door import Door
 from thalweg.doors.http import Request, Response
-from thalweg.doors.sos import handle, naming
+from thalweg.doors.sos import handle
 from thalweg.doors.sos.capabilities20 import PROFILES
 from thalweg.doors.sos.errors import render_error
+from thalweg.doors.sos.request import operation_of
 from thalweg.doors.sos.versions import likely_version
 from thalweg.services.services import Services
 from thalweg.settings import Settings
@@ -24,7 +25,7 @@ def make_door(settings: Settings) -> Door[Services]:
         methods=("GET", "POST"),
         handle=handle.handle,
         render_error=answer_error,
-        operation=naming.operation,
+        operation=operation_of,
         operations=handle.OPERATIONS,
         conformance=PROFILES,
     )

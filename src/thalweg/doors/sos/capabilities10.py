@@ -17,9 +17,10 @@ from thalweg.doors.sos.capabilities_common import (
     crs_uri,
     operations_metadata,
     service_identification,
-    service_provider,
+    service_title,
 )
 from thalweg.doors.sos.versions import GML31, OGC, OM10, RESPONSE_FORMATS, SOS10, V1
+from thalweg.encode.ows import service_provider
 from thalweg.encode.xmltext import attribute, escape, ncname
 from thalweg.services.catalogue import resolve_offerings
 
@@ -79,7 +80,7 @@ def head(workspace: Workspace, base_url: str, wanted: frozenset[str]) -> bytes:
     if "ServiceIdentification" in wanted:
         parts.append(service_identification(workspace, V1, ()))
     if "ServiceProvider" in wanted:
-        parts.append(service_provider(workspace))
+        parts.append(service_provider(workspace.provider, service_title(workspace)))
     if "OperationsMetadata" in wanted:
         parts.append(operations_metadata(workspace, V1, base_url))
     if "FilterCapabilities" in wanted:

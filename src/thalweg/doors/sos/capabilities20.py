@@ -16,7 +16,7 @@ from thalweg.doors.sos.capabilities_common import (
     crs_uri,
     operations_metadata,
     service_identification,
-    service_provider,
+    service_title,
 )
 from thalweg.doors.sos.describe import DESCRIPTION_FORMATS
 from thalweg.doors.sos.versions import (
@@ -29,6 +29,7 @@ from thalweg.doors.sos.versions import (
     SWES,
     V2,
 )
+from thalweg.encode.ows import service_provider
 from thalweg.encode.xmltext import escape
 
 NETWORKS_FIRST: Final = False
@@ -139,7 +140,7 @@ def head(workspace: Workspace, base_url: str, wanted: frozenset[str]) -> bytes:
     if "ServiceIdentification" in wanted:
         parts.append(service_identification(workspace, V2, PROFILES))
     if "ServiceProvider" in wanted:
-        parts.append(service_provider(workspace))
+        parts.append(service_provider(workspace.provider, service_title(workspace)))
     if "OperationsMetadata" in wanted:
         parts.append(operations_metadata(workspace, V2, base_url))
         # It says what may be inserted, so it belongs to the operations.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
 
 from thalweg.domain.blocks import ValueKind
-from thalweg.domain.catalogue import Provider, Workspace
+from thalweg.domain.catalogue import Workspace
 from thalweg.domain.geometry import WGS84, Envelope
 from thalweg.doors.sos.describe import DESCRIPTION_FORMATS
 from thalweg.doors.sos.versions import RESPONSE_FORMATS, SUPPORTED, V1, V2
 from thalweg.encode.numbers import format_number
-from thalweg.encode.xmltext import attribute, escape, legal
+from thalweg.encode.ows import leaf
+from thalweg.encode.xmltext import attribute, escape
 from thalweg.services.projection import northing_first
 
 OWS: Final = "http://www.opengis.net/ows/1.1"
@@ -166,67 +166,28 @@ def corners(area: Envelope) -> tuple[str, str]:
 # ---------------------------------------------------------------- OWS Common 1.1 (OGC 06-121r3)
 
 
-def _leaf(name: str, text: str) -> str:
-    return f"<ows:{name}>{escape(text)}</ows:{name}>\n" if text else ""
-
-
 def service_title(workspace: Workspace) -> str:
     return workspace.title or f"Sensor Observation Service {workspace.name}"
 
 
 def service_identification(workspace: Workspace, version: str, profiles: Iterable[str]) -> str:
     """The version of the document comes first: clients take that one for the service's."""
-    keywords = "".join(_leaf("Keyword", keyword) for keyword in workspace.keywords)
+    keywords = "".join(leaf("ows:Keyword", keyword) for keyword in workspace.keywords)
     versions = [version, *(other for other in SUPPORTED if other != version)]
     return "".join(
         (
             "<ows:ServiceIdentification>\n",
-            _leaf("Title", service_title(workspace)),
-            _leaf("Abstract", workspace.abstract),
+            leaf("ows:Title", service_title(workspace)),
+            leaf("ows:Abstract", workspace.abstract),
             f"<ows:Keywords>\n{keywords}</ows:Keywords>\n" if keywords else "",
             '<ows:ServiceType codeSpace="http://opengeospatial.net">OGC:SOS</ows:ServiceType>\n',
-            *(_leaf("ServiceTypeVersion", text) for text in versions),
-            *(_leaf("Profile", profile) for profile in profiles),
-            _leaf("Fees", workspace.fees),
-            _leaf("AccessConstraints", workspace.access_constraints),
+            *(leaf("ows:ServiceTypeVersion", text) for text in versions),
+            *(leaf("ows:Profile", profile) for profile in profiles),
+            leaf("ows:Fees", workspace.fees),
+            leaf("ows:AccessConstraints", workspace.access_constraints),
             "</ows:ServiceIdentification>\n",
         )
     )
-
-
-def service_provider(workspace: Workspace) -> str:
-    """Always there, since OWSLib reads it unasked; without a provider its name is the service's title."""
-    provider = workspace.provider
-    phone = _leaf("Voice", provider.voice) + _leaf("Facsimile", provider.fax)
-    address = _address(provider)
-    site = attribute(quote(legal(provider.site), safe=":/?#@!$&'()*+,;=~%"))
-    info = (f"<ows:Phone>\n{phone}</ows:Phone>\n" if phone else "") + address
-    return "".join(
-        (
-            "<ows:ServiceProvider>\n",
-            _leaf("ProviderName", provider.name or service_title(workspace)),
-            f'<ows:ProviderSite xlink:href="{site}"/>\n' if site else "",
-            "<ows:ServiceContact>\n",
-            _leaf("IndividualName", provider.contact_name),
-            _leaf("PositionName", provider.contact_position),
-            f"<ows:ContactInfo>\n{info}</ows:ContactInfo>\n" if info else "",
-            "</ows:ServiceContact>\n</ows:ServiceProvider>\n",
-        )
-    )
-
-
-def _address(provider: Provider) -> str:
-    text = "".join(
-        (
-            _leaf("DeliveryPoint", provider.delivery_point),
-            _leaf("City", provider.city),
-            _leaf("AdministrativeArea", provider.administrative_area),
-            _leaf("PostalCode", provider.postal_code),
-            _leaf("Country", provider.country),
-            _leaf("ElectronicMailAddress", provider.email),
-        )
-    )
-    return f"<ows:Address>\n{text}</ows:Address>\n" if text else ""
 
 
 def operations_metadata(workspace: Workspace, version: str, base_url: str) -> str:

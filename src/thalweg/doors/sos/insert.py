@@ -68,16 +68,7 @@ def insert_observation_10(
     observed = parts.get("observedProperty")
     if observed is not None and len(observed) == 0:
         _check_property(href_of(observed), procedure, catalogue)
-    result = parts.get("result")
-    if result is None or len(result) == 0:
-        raise MissingParameter("result", "The observation has no om:result with a swe:DataArray.")
-    array: Array | None = None
-    max_values = services.settings.max_observations_per_insert
-    if local_name(result[0]) == "DataArray":
-        array, text = read_array(result[0])
-        table = table_of(array, text, max_values=max_values)
-    else:
-        table = read_result(result[0], max_values=max_values)
+    array, table = _table_of(parts.get("result"), services.settings.max_observations_per_insert)
     binding = bind(table.fields, procedure, catalogue)
     block: Block | None = None
     if table.rows:
@@ -110,6 +101,16 @@ def insert_observation_10(
         PRODUCERS.put(catalogue, pieces, parse_document, partial(Producer, procedure, feature.id, array, binding))
     insertion = Insertion(procedure.id, feature if feature.id == 0 else feature.id, block, OnDuplicate.REFUSE)
     return _stored(insertion, services, catalogue, request)
+
+
+def _table_of(result: etree._Element | None, max_values: int) -> tuple[Array | None, Table]:
+    """The rows of an om:result, and how they are written if it is an array."""
+    if result is None or len(result) == 0:
+        raise MissingParameter("result", "The observation has no om:result with a swe:DataArray.")
+    if local_name(result[0]) != "DataArray":
+        return None, read_result(result[0], max_values=max_values)
+    array, text = read_array(result[0])
+    return array, table_of(array, text, max_values=max_values)
 
 
 def insert_again(

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from lxml import etree
 
 from thalweg.domain.geometry import SpatialFilter
+from thalweg.doors.naming import Naming
 from thalweg.doors.sos.filters import Comparison
 from thalweg.doors.sos.times import NO_FILTER, TimeFilter
 from thalweg.doors.sos.versions import ResponseFormat
@@ -161,4 +162,5 @@ KNOWN = frozenset(
      "DescribeResultModel", "GetFeatureOfInterestTime", "DeleteObservation")
 )  # fmt: skip
 """Operations that the standards and their usual extensions name."""
-BY_LOWER_NAME = {name.lower(): name for name in KNOWN}
+BY_LOWER_NAME: Final = {name.lower(): name for name in KNOWN}
+operation_of: Final = Naming(BY_LOWER_NAME)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from thalweg.doors.door import Door
-from thalweg.doors.wfs import handle, naming
+from thalweg.doors.wfs import handle
 from thalweg.doors.wfs.errors import render_error
+from thalweg.doors.wfs.request import operation_of
 from thalweg.services.services import Services
 from thalweg.settings import Settings
 
@@ -27,7 +28,7 @@ def make_door(settings: Settings) -> Door[Services]:
         methods=("GET", "POST"),
         handle=handle.handle,
         render_error=render_error,
-        operation=naming.operation,
+        operation=operation_of,
         operations=handle.OPERATIONS,
         conformance=CONFORMANCE,
     )

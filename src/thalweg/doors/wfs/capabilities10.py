@@ -9,8 +9,9 @@ from typing import Final
 
 from thalweg.domain.features import Layer
 from thalweg.domain.filter_functions import FUNCTIONS
-from thalweg.doors.wfs.capabilities_common import SPATIAL_OPERATORS, LonLat, View, leaf, site, title
+from thalweg.doors.wfs.capabilities_common import SPATIAL_OPERATORS, LonLat, View, title
 from thalweg.encode.numbers import format_number
+from thalweg.encode.ows import any_uri, leaf
 from thalweg.encode.xmltext import attribute, escape
 
 _SCHEMA: Final = "http://schemas.opengis.net/wfs/1.0.0/WFS-capabilities.xsd"
@@ -45,7 +46,7 @@ def document(view: View) -> bytes:
 
 
 def _requests(view: View) -> list[str]:
-    address = site(view.base_url)
+    address = any_uri(view.base_url)
     get = f'<DCPType><HTTP><Get onlineResource="{address}?"/></HTTP></DCPType>'
     post = f'<DCPType><HTTP><Post onlineResource="{address}"/></HTTP></DCPType>'
     formats = "<ResultFormat><GML2/></ResultFormat>"

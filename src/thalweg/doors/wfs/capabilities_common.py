@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote
 
 from thalweg.domain.catalogue import Workspace
 from thalweg.domain.features import Layer
@@ -13,7 +12,6 @@ from thalweg.doors.wfs.formats import ALL, GEOJSON, GML2, GML31, GML32
 from thalweg.doors.wfs.versions import V10, V11, VERSIONS
 from thalweg.encode.crs import Gml, northing_first, written_name
 from thalweg.encode.numbers import format_number
-from thalweg.encode.xmltext import attribute, escape, legal
 from thalweg.settings import Settings
 
 WEB_MERCATOR: Final = 3857
@@ -145,16 +143,6 @@ def crs_name(version: str, srid: int) -> str:
 
 def corner(x: float, y: float) -> str:
     return f"{format_number(x)} {format_number(y)}"
-
-
-def leaf(name: str, text: str) -> str:
-    """An element with a text; nothing for an empty one."""
-    return f"<{name}>{escape(text)}</{name}>\n" if text else ""
-
-
-def site(text: str) -> str:
-    """An address fit for an attribute of type anyURI."""
-    return attribute(quote(legal(text), safe=":/?#@!$&'()*+,;=~%"))
 
 
 def title(workspace: Workspace) -> str:

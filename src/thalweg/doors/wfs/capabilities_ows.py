@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from thalweg.domain.catalogue import Provider
 from thalweg.domain.features import Layer
 from thalweg.domain.filter_functions import FUNCTIONS, FunctionDefinition
 from thalweg.domain.filters import Kind
@@ -16,14 +15,13 @@ from thalweg.doors.wfs.capabilities_common import (
     View,
     corner,
     crs_name,
-    leaf,
     operations,
-    site,
     srids,
     title,
 )
 from thalweg.doors.wfs.formats import ALL
 from thalweg.doors.wfs.versions import V11, VERSIONS
+from thalweg.encode.ows import any_uri, leaf, service_provider
 from thalweg.encode.xmltext import attribute, escape
 
 _ROOT_11: Final = (
@@ -65,7 +63,7 @@ def document(view: View) -> bytes:
     if view.wants("ServiceIdentification"):
         parts.append(_identification(view))
     if view.wants("ServiceProvider"):
-        parts.append(_provider(view))
+        parts.append(service_provider(view.workspace.provider, title(view.workspace)))
     if view.wants("OperationsMetadata"):
         parts += _operations(view)
     # An empty list is not valid.
@@ -110,44 +108,11 @@ def _identification(view: View) -> str:
     )
 
 
-def _provider(view: View) -> str:
-    """Always there, as test suites and clients read it unasked."""
-    provider = view.workspace.provider
-    phone = leaf("ows:Voice", provider.voice) + leaf("ows:Facsimile", provider.fax)
-    info = (f"<ows:Phone>\n{phone}</ows:Phone>\n" if phone else "") + _address(provider)
-    return "".join(
-        (
-            "<ows:ServiceProvider>\n",
-            leaf("ows:ProviderName", provider.name or title(view.workspace)),
-            f'<ows:ProviderSite xlink:href="{site(provider.site)}"/>\n' if provider.site else "",
-            "<ows:ServiceContact>\n",
-            leaf("ows:IndividualName", provider.contact_name),
-            leaf("ows:PositionName", provider.contact_position),
-            f"<ows:ContactInfo>\n{info}</ows:ContactInfo>\n" if info else "",
-            "</ows:ServiceContact>\n</ows:ServiceProvider>\n",
-        )
-    )
-
-
-def _address(provider: Provider) -> str:
-    text = "".join(
-        (
-            leaf("ows:DeliveryPoint", provider.delivery_point),
-            leaf("ows:City", provider.city),
-            leaf("ows:AdministrativeArea", provider.administrative_area),
-            leaf("ows:PostalCode", provider.postal_code),
-            leaf("ows:Country", provider.country),
-            leaf("ows:ElectronicMailAddress", provider.email),
-        )
-    )
-    return f"<ows:Address>\n{text}</ows:Address>\n" if text else ""
-
-
 # ---------------------------------------------------------------- operations
 
 
 def _operations(view: View) -> list[str]:
-    address = site(view.base_url)
+    address = any_uri(view.base_url)
     old = view.version == V11
     parts = ["<ows:OperationsMetadata>\n"]
     for operation in operations(view):

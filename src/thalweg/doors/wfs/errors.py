@@ -31,7 +31,7 @@ from thalweg.domain.errors import (
 )
 from thalweg.domain.filters import UnsuitableProperty
 from thalweg.doors.http import Request, Response
-from thalweg.doors.wfs import naming
+from thalweg.doors.wfs.request import operation_of
 from thalweg.doors.wfs.transaction_response import failed_10
 from thalweg.doors.wfs.versions import (
     SOAP11,
@@ -130,7 +130,7 @@ def code_and_status(error: Exception) -> tuple[str, int]:
 def render_error(request: Request, error: Exception) -> Response:
     """The exception document in the version and format of the request."""
     version, as_json, soap = likely_form(request)
-    operation = naming.operation(request)
+    operation = operation_of(request)
     error = _in_words_of(operation, error)
     code, status = code_and_status(error)
     locator: str | None = None

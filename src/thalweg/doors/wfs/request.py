@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from lxml import etree
 
+from thalweg.doors.naming import Naming
 from thalweg.encode.crs import CrsName
 
 
@@ -305,6 +306,7 @@ OPERATIONS: Final = (
     "DescribeStoredQueries", "CreateStoredQuery", "DropStoredQuery", "LockFeature", "GetFeatureWithLock", "Transaction",
 )  # fmt: skip
 BY_LOWER_NAME: Final = {name.lower(): name for name in OPERATIONS}
+operation_of: Final = Naming(BY_LOWER_NAME)
 ONLY_IN: Final = {
     "GetPropertyValue": ("2.0.0",),
     "ListStoredQueries": ("2.0.0",),

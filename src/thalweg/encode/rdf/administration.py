@@ -101,34 +101,10 @@ def read_stream(graph: Graph) -> StreamDocument:
     if name in RESERVED_NAMES:
         findings.add(subject, "NotConstraintComponent", f"'{name}' is a name that the server itself uses.")
     creates = boolean_at(findings, graph, subject, LDES_CREATE_VERSIONS)
-    delimiter = text_at(findings, graph, subject, LDES_VERSION_DELIMITER)
-    if delimiter is not None and not creates:
-        findings.add(
-            subject, "NotConstraintComponent",
-            "ldes:versionDelimiter is for streams with ldes:createVersions true.", LDES_VERSION_DELIMITER,
-        )  # fmt: skip
-    elif delimiter is not None and not 1 <= len(delimiter) <= MAX_DELIMITER_LENGTH:
-        findings.add(
-            subject, "MinLengthConstraintComponent",
-            f"ldes:versionDelimiter has to have 1 to {MAX_DELIMITER_LENGTH} characters.", LDES_VERSION_DELIMITER,
-        )  # fmt: skip
-    elif delimiter is not None and not _fits_iri(delimiter):
-        findings.add(
-            subject, "PatternConstraintComponent", "ldes:versionDelimiter has characters that an IRI cannot have.",
-            LDES_VERSION_DELIMITER,
-        )  # fmt: skip
+    delimiter = _version_delimiter(findings, graph, subject, creates=creates)
     shape, shape_class = _shape_of(findings, graph, subject)
     retention = event_source_of(findings, graph, subject)
-    views: list[View] = []
-    for node in graph.objects(subject, TREE_VIEW):
-        if isinstance(node, NamedNode) and graph.quads(node):
-            views.append(view_of(findings, graph, node))
-        else:
-            findings.add(subject, "NodeKindConstraintComponent", f"The view {node} is not described.", TREE_VIEW, node)
-    if len(views) > MAX_VIEWS:
-        findings.add(subject, "MaxCountConstraintComponent", f"A stream has {MAX_VIEWS} views at most.", TREE_VIEW)
-    if len({view.name for view in views}) != len(views):
-        findings.add(subject, "NotConstraintComponent", "Two views have the same name.", TREE_VIEW)
+    views = _views_of(findings, graph, subject)
     stream = EventStream(
         id=0,
         uuid="",
@@ -153,6 +129,41 @@ def read_stream(graph: Graph) -> StreamDocument:
     publishes = _publishes(findings, graph, subject)
     findings.close("event stream")
     return StreamDocument(stream, tuple(views), publishes)
+
+
+def _version_delimiter(findings: Findings, graph: Graph, subject: NamedNode, *, creates: bool) -> str | None:
+    """What stands between an object's IRI and the rest of its versions'; None if it is not said."""
+    delimiter = text_at(findings, graph, subject, LDES_VERSION_DELIMITER)
+    if delimiter is not None and not creates:
+        findings.add(
+            subject, "NotConstraintComponent",
+            "ldes:versionDelimiter is for streams with ldes:createVersions true.", LDES_VERSION_DELIMITER,
+        )  # fmt: skip
+    elif delimiter is not None and not 1 <= len(delimiter) <= MAX_DELIMITER_LENGTH:
+        findings.add(
+            subject, "MinLengthConstraintComponent",
+            f"ldes:versionDelimiter has to have 1 to {MAX_DELIMITER_LENGTH} characters.", LDES_VERSION_DELIMITER,
+        )  # fmt: skip
+    elif delimiter is not None and not _fits_iri(delimiter):
+        findings.add(
+            subject, "PatternConstraintComponent", "ldes:versionDelimiter has characters that an IRI cannot have.",
+            LDES_VERSION_DELIMITER,
+        )  # fmt: skip
+    return delimiter
+
+
+def _views_of(findings: Findings, graph: Graph, subject: NamedNode) -> list[View]:
+    views: list[View] = []
+    for node in graph.objects(subject, TREE_VIEW):
+        if isinstance(node, NamedNode) and graph.quads(node):
+            views.append(view_of(findings, graph, node))
+        else:
+            findings.add(subject, "NodeKindConstraintComponent", f"The view {node} is not described.", TREE_VIEW, node)
+    if len(views) > MAX_VIEWS:
+        findings.add(subject, "MaxCountConstraintComponent", f"A stream has {MAX_VIEWS} views at most.", TREE_VIEW)
+    if len({view.name for view in views}) != len(views):
+        findings.add(subject, "NotConstraintComponent", "Two views have the same name.", TREE_VIEW)
+    return views
 
 
 def _publishes(findings: Findings, graph: Graph, subject: Subject) -> tuple[SourceKind, str] | None:

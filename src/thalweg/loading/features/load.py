@@ -151,14 +151,7 @@ def _planned(
 ) -> tuple[Layer, Layer | None]:
     """The layer that the file fits into, and the one of its name that is there. Raises InvalidParameter,
     AlreadyExists."""
-    name = options.name or ncname(source.layer)
-    if ncname(name) != name or name.startswith(STAGING_PREFIX):
-        raise InvalidParameter("layer", f"'{name[:60]}' cannot name a layer: use letters, digits, '_', '-' and '.', "
-                               "a letter first.")  # fmt: skip
-    if name.lower() in RESERVED_LAYER_NAMES:
-        raise InvalidParameter(
-            "layer", f"'{name}' is the layer of the workspace's procedures; choose another name by --layer."
-        )
+    name = _name_of(source, options)
     report.layer = name
     report.notes += source.notes
     existing = service.stored_layers(workspace).get(name)
@@ -178,20 +171,11 @@ def _planned(
         return _fitting(existing, survey, report), existing
     taken = [GEOMETRY_FIELD] if kind is not GeometryKind.NONE else []
     kinds = survey.fields.kinds()
-    prefix, why = survey.ids.result()
-    if why and options.id_field:
-        raise InvalidParameter("id", f"The field '{options.id_field[:60]}' cannot give the ids: {why}.")
-    if why and survey.ids.any:
-        how = "in the order of the file" if options.order is Order.FILE else "anew"
-        report.notes.append(f"the file's ids cannot be used ({why}): features are numbered {how}")
     report.fields = map_fields(kinds, taken)
     for mapped in report.fields:
         if survey.fields.is_mixed(mapped.source):
             report.notes.append(f"'{mapped.source}' holds values of several types, all of them taken as text")
-    others = {layer.id_prefix for layer in service.stored_layers(workspace).values() if layer.name != name}
-    if prefix in others:
-        report.notes.append(f"ids begin with '{name}', as another layer's do with '{prefix}'")
-        prefix = ""
+    prefix = _id_prefix(service, workspace, name, options, survey, report)
     old = existing or Layer(0, "", workspace.id, name)
     layer = Layer(
         0,
@@ -209,9 +193,39 @@ def _planned(
         geometry_kind=kind,
         dimensions=report.dimensions,
         fields=tuple(mapped.field for mapped in report.fields),
-        id_prefix=prefix or name,
+        id_prefix=prefix,
     )
     return layer, existing
+
+
+def _name_of(source: Source, options: LayerOptions) -> str:
+    """Raises InvalidParameter for what cannot name a layer."""
+    name = options.name or ncname(source.layer)
+    if ncname(name) != name or name.startswith(STAGING_PREFIX):
+        raise InvalidParameter("layer", f"'{name[:60]}' cannot name a layer: use letters, digits, '_', '-' and '.', "
+                               "a letter first.")  # fmt: skip
+    if name.lower() in RESERVED_LAYER_NAMES:
+        raise InvalidParameter(
+            "layer", f"'{name}' is the layer of the workspace's procedures; choose another name by --layer."
+        )
+    return name
+
+
+def _id_prefix(
+    service: FeatureService, workspace: Workspace, name: str, options: LayerOptions, survey: Survey, report: LayerReport
+) -> str:
+    """What the file's ids begin with, if they can be used and no other layer's begin so; else the layer's name."""
+    prefix, why = survey.ids.result()
+    if why and options.id_field:
+        raise InvalidParameter("id", f"The field '{options.id_field[:60]}' cannot give the ids: {why}.")
+    if why and survey.ids.any:
+        how = "in the order of the file" if options.order is Order.FILE else "anew"
+        report.notes.append(f"the file's ids cannot be used ({why}): features are numbered {how}")
+    others = {layer.id_prefix for layer in service.stored_layers(workspace).values() if layer.name != name}
+    if prefix in others:
+        report.notes.append(f"ids begin with '{name}', as another layer's do with '{prefix}'")
+        return name
+    return prefix or name
 
 
 def _geometry_kind(survey: Survey, report: LayerReport) -> GeometryKind:

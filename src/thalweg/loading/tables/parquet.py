@@ -11,7 +11,7 @@ from typing import Any
 from thalweg.domain.errors import InvalidRequest, NotSupported, TooLarge
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import MAX_FIELDS
-from thalweg.loading.tables.source import BLOCK_ROWS, ReadOptions, Shape, field_names
+from thalweg.loading.tables.source import BLOCK_ROWS, ReadOptions, Shape, check_ratio, field_names
 
 
 class ParquetSource:
@@ -33,6 +33,7 @@ class ParquetSource:
             raise InvalidRequest(f"The file is not Parquet that can be read: {_told(error)}.") from None
         if len(schema.names) > MAX_FIELDS:
             raise TooLarge(f"The file has {len(schema.names):,} columns; a table has at most {MAX_FIELDS:,}.")
+        check_ratio(self._file.metadata.num_rows * len(schema.names), self._size)
         self.shape = Shape("parquet", [], [])
         self.shape.names = field_names(schema.names, self.shape.notes)
         self._read: list[Callable[[Any], list[Any]]] = []

@@ -7,11 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from thalweg.domain.errors import TooLarge
 from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import MAX_FIELD_NAME, MAX_FIELDS
 
 BLOCK_ROWS: Final = 10_000
 """Rows that are converted and stored together."""
+MAX_RATIO: Final = 200
+"""How much more a file may unpack to than its bytes: bytes of text, or cells. Measurements pack to a fifth or a
+fiftieth; what packs better is made to fill a disk."""
+RATIO_FREE: Final = 64 << 20
+"""So much it may unpack to in any case."""
 _INSTANT: Final = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?")
 _NUMBER: Final = re.compile(r"\s*[+-]?(?:[0-9]+(?:[.,][0-9]*)?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
 
@@ -67,6 +73,12 @@ class Source(Protocol):
     def place(self, row: int) -> str:
         """Where a row is, counted from 0: ``line 12``."""
         ...
+
+
+def check_ratio(unpacked: int, packed: int) -> None:
+    """Raises TooLarge."""
+    if unpacked > RATIO_FREE and unpacked > MAX_RATIO * packed:
+        raise TooLarge(f"The file unpacks to more than {MAX_RATIO} times its length.")
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool:

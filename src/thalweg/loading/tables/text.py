@@ -16,15 +16,20 @@ from typing import Any, Final
 
 from thalweg.domain.errors import InvalidParameter, InvalidRequest, TooLarge
 from thalweg.domain.tables import MAX_FIELDS
-from thalweg.loading.tables.source import BLOCK_ROWS, NO_HEADER, ReadOptions, Shape, field_names, has_header
+from thalweg.loading.tables.source import (
+    BLOCK_ROWS,
+    NO_HEADER,
+    ReadOptions,
+    Shape,
+    check_ratio,
+    field_names,
+    has_header,
+)
 
 MAX_CELL: Final = 10_000_000
 """Longest cell of a file of text, characters: a quote that is never closed is not read to the end of the file."""
 MAX_UNPACKED_BYTES: Final = 64 << 30
 """Longest text of a gzip file."""
-MAX_RATIO: Final = 200
-"""How much longer than its file a text may be beyond RATIO_FREE_BYTES; measurements pack to a fifth or a fiftieth."""
-RATIO_FREE_BYTES: Final = 64 << 20
 DELIMITERS: Final = (",", ";", "\t", "|")
 SAMPLE_BYTES: Final = 256 << 10
 SAMPLE_ROWS: Final = 200
@@ -271,8 +276,7 @@ class _Unpacked(io.RawIOBase):
         self._total += len(data)
         if self._total > MAX_UNPACKED_BYTES:
             raise TooLarge(f"The file unpacks to more than {MAX_UNPACKED_BYTES >> 30} GiB.")
-        if self._total > RATIO_FREE_BYTES and self._total > MAX_RATIO * self._stream.tell():
-            raise TooLarge(f"The file unpacks to more than {MAX_RATIO} times its length.")
+        check_ratio(self._total, self._stream.tell())
         buffer[: len(data)] = data
         return len(data)
 

@@ -60,6 +60,8 @@ def _add(sums: Counter[int], keys: NDArray[np.uint8]) -> int:
         if not rows.any():
             continue
         digits = turned[rows, 3 : 3 + pairs].astype(np.int64) - 1
+        if digits.min() < 0 or digits.max() > 99:
+            raise ValueError("no decimal key")
         values = digits @ _WEIGHTS[:pairs][::-1] * np.where(negative[rows], -1, 1)
         exponents = powers[rows] - 2 * pairs
         for exponent in np.unique(exponents).tolist():

@@ -45,7 +45,7 @@ def to_json(value: Any, parameter: str) -> str:
 
 # ------------------------------------------------------------------ workspaces
 
-_WORKSPACE_FIELDS = ("title", "abstract", "keywords", "fees", "access_constraints", "authority", "srids")
+_WORKSPACE_FIELDS = ("title", "abstract", "keywords", "fees", "access_constraints", "authority", "srids", "public")
 
 _ADDED_FIELDS = ("image_url", "extras", "created_us")
 """Not there in every document."""
@@ -54,7 +54,6 @@ _ADDED_FIELDS = ("image_url", "extras", "created_us")
 def workspace_document(workspace: Workspace) -> str:
     document: dict[str, Any] = {name: getattr(workspace, name) for name in _WORKSPACE_FIELDS}
     document["provider"] = dataclasses.asdict(workspace.provider)
-    document["public"] = workspace.public
     document |= {name: getattr(workspace, name) for name in _ADDED_FIELDS if getattr(workspace, name)}
     return to_json(document, "workspace")
 

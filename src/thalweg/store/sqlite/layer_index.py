@@ -28,8 +28,8 @@ STEP_BOXES: Final = 4_096
 
 _MARK: Final = LEAST_ID
 _HAS_MARK: Final = "SELECT 1 FROM {box}_rowid WHERE rowid = ?"
-# What was edited meanwhile has its box by that, or none. They are few: a load logs each of its steps as one entry.
-_EDITED: Final = "SELECT number FROM layer_change WHERE layer_id = ? AND kind <> 'load'"
+# What was edited meanwhile has its box by that, or none. The entries are few: a load logs each of its steps as one.
+_LOGGED: Final = "SELECT sequence, number, kind <> 'load' FROM layer_change WHERE layer_id = ? AND sequence > ?"
 # Answers to queries of boxes are remembered by it.
 _NEXT_GENERATION: Final = "UPDATE layer_state SET generation = generation + 1 WHERE layer_id = ?"
 
@@ -56,6 +56,9 @@ class WaitingBoxes:
         self._parts: list[tuple[IdArray, BoundsArray]] = []
         self._count = 0
         self._any = False
+        self._edited: set[int] = set()
+        self._read = 0
+        """Entries of the change log up to this one have been seen."""
 
     def add(self, ids: IdArray, boxes: BoundsArray) -> None:
         """Boxes of features that are stored. Raises NotFound for a layer that is gone."""
@@ -83,16 +86,20 @@ class WaitingBoxes:
             rows = order[start : start + STEP_BOXES]
             part = ids[rows], boxes[rows]
             self._relieve()
-            self._writer.submit(lambda tx, part=part: _put(tx, self._layer_id, *part)).result()  # type: ignore[misc]
+            logged = self._writer.submit(lambda tx, part=part: self._put(tx, *part)).result()  # type: ignore[misc]
+            self._edited.update(number for _, number, is_edit in logged if is_edit)
+            self._read = max(self._read, *(sequence for sequence, _, _ in logged), 0)
 
-
-def _put(tx: Transaction, layer_id: int, ids: IdArray, boxes: BoundsArray) -> None:
-    statements = tables(layer_in(tx, layer_id))
-    edited = tx.rows(_EDITED, (layer_id,))
-    if edited:
-        left = ~np.isin(ids, np.array([row[0] for row in edited], np.int64))
-        ids, boxes = ids[left], boxes[left]
-    insert_boxes(tx, statements, ids, boxes)
+    def _put(self, tx: Transaction, ids: IdArray, boxes: BoundsArray) -> list[Row]:
+        """Insert boxes of what has not been edited; the entries of the change log since the last time."""
+        statements = tables(layer_in(tx, self._layer_id))
+        logged = tx.rows(_LOGGED, (self._layer_id, self._read))
+        edited = self._edited.union(number for _, number, is_edit in logged if is_edit)
+        if edited:
+            left = ~np.isin(ids, np.fromiter(edited, np.int64, len(edited)))
+            ids, boxes = ids[left], boxes[left]
+        insert_boxes(tx, statements, ids, boxes)
+        return logged
 
 
 def _end(tx: Transaction, layer_id: int) -> None:

@@ -28,6 +28,7 @@ from thalweg.store.sqlite.came import LAST, rows_as_came
 from thalweg.store.sqlite.changes import decode_side
 from thalweg.store.sqlite.connection import Reader, Readers, Row
 from thalweg.store.sqlite.published_layers import add_layer
+from thalweg.store.sqlite.published_ranges import ranges_of
 from thalweg.store.sqlite.ranges import Kinds, Query, kinds_of
 from thalweg.store.sqlite.states import Key
 from thalweg.store.sqlite.writer import Transaction
@@ -213,22 +214,8 @@ def _mark_before(reader: Reader, stream_id: int, track_id: int, number: int) -> 
 def read_ranges(
     readers: Readers, stream_id: int, track_id: int, bucket: str, digits: int, limit: int
 ) -> tuple[list[str], list[PageRange]]:
-    """See ``PublishedStore.page_ranges``. Each bucket below is one look into the index, whatever is in it."""
-    reader = readers.mine()
-    # Sorts after all digits.
-    end = bucket + ":"
-    with reader.snapshot():
-        below: list[str] = []
-        at = bucket
-        while digits and len(below) < limit:
-            ((found,),) = reader.rows(NEXT_BUCKET, (stream_id, track_id, at, end))
-            if found is None:
-                break
-            below.append(found[:digits])
-            at = found[:digits] + ":"
-        last = bucket if digits else end
-        pages = reader.rows(RANGES, (stream_id, track_id, bucket, last, limit))
-    return below, sorted((PageRange(*row) for row in pages), key=lambda page: page.number)
+    """See ``PublishedStore.page_ranges``."""
+    return ranges_of(readers, NEXT_BUCKET, RANGES, (stream_id, track_id), bucket, digits, limit)
 
 
 # ---------------------------------------------------------------- writes

@@ -23,6 +23,7 @@ from thalweg.store.sqlite.layer_entities import SELECT_LAYER, layer_of
 from thalweg.store.sqlite.layer_log import unpack
 from thalweg.store.sqlite.layer_tables import features_table, tables
 from thalweg.store.sqlite.layer_writing import carray, values_of
+from thalweg.store.sqlite.published_ranges import ranges_of
 from thalweg.store.sqlite.writer import Transaction
 
 PART: Final = """
@@ -200,19 +201,7 @@ def read_ranges(
     readers: Readers, stream_id: int, bucket: str, digits: int, limit: int
 ) -> tuple[list[str], list[PageRange]]:
     """See ``PublishedStore.page_ranges``."""
-    reader = readers.mine()
-    end = bucket + ":"
-    with reader.snapshot():
-        below: list[str] = []
-        at = bucket
-        while digits and len(below) < limit:
-            ((found,),) = reader.rows(NEXT_BUCKET, (stream_id, at, end))
-            if found is None:
-                break
-            below.append(found[:digits])
-            at = found[:digits] + ":"
-        pages = reader.rows(RANGES, (stream_id, bucket, bucket if digits else end, limit))
-    return below, sorted((PageRange(*row) for row in pages), key=lambda page: page.number)
+    return ranges_of(readers, NEXT_BUCKET, RANGES, (stream_id,), bucket, digits, limit)
 
 
 def close_pages(

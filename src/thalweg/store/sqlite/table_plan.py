@@ -124,6 +124,9 @@ class Plan:
         return (*self.bindings, limit, offset)
 
     def count_statement(self) -> str:
+        if not self.where and not self.distinct:
+            # As many as there are, which is known, whatever they are sorted by.
+            return f"SELECT count FROM table_state WHERE table_id = {self.table.id:d}"
         where = f" WHERE {self.where}" if self.where else ""
         if self.distinct:
             return f"SELECT count(*) FROM (SELECT DISTINCT {self.selected} FROM {self.source}{where})"
@@ -139,6 +142,8 @@ def plan(table: Table, query: TableQuery) -> Plan:
     columns = query.fields
     if columns is None:
         columns = (ROW_ID, *fields, *((RANK,) if query.texts else ()))
+    if not columns:
+        raise InvalidParameter("fields", "No fields are asked for.")
     expressions: list[str] = []
     decoders: list[tuple[int, Callable[[Any], Cell]]] = []
     records, texts = records_of(table.part), texts_of(table.part)

@@ -23,13 +23,20 @@ _WEIGHT: Final = 0.1
 """Of words without a weight of their own (class D)."""
 _LIMIT: Final = 1.64493406685
 """Of the sum of inverse squares, as tsrank.c has it."""
-_DIGITS: Final = 8
+_DIGITS: Final = 9
+
+
+def _below_one(rank: float) -> float:
+    """As ts_rank tells it with the normalization 32, which CKAN asks for: ``rank / (rank + 1)``."""
+    return round(rank / (rank + 1), _DIGITS)
+
+
 _OFTEN: Final = (
     0.0,
     *(_WEIGHT * total / _LIMIT for total in accumulate(1.0 / (n * n) for n in range(1, _MOST + 1))),
 )
 """By how often a word is there."""
-_ALONE: Final = tuple(round(value, _DIGITS) for value in _OFTEN)
+_ALONE: Final = tuple(map(_below_one, _OFTEN))
 
 
 def word_rank(found: apsw.FTS5ExtensionApi, *_: object) -> float:
@@ -38,13 +45,13 @@ def word_rank(found: apsw.FTS5ExtensionApi, *_: object) -> float:
     there = sum(len(found.phrase_columns(word)) > 0 for word in range(words))
     if places == there:
         # Each one once: their places, which cost the most, need not be looked up.
-        return round(there * _OFTEN[1] / words, _DIGITS)
+        return _below_one(there * _OFTEN[1] / words)
     total = 0.0
     for word in range(words - 1):
         often = sum(map(len, found.phrase_locations(word)))
         places -= often
         total += _OFTEN[min(often, _MOST)]
-    return round((total + _OFTEN[min(places, _MOST)]) / words, _DIGITS)
+    return _below_one((total + _OFTEN[min(places, _MOST)]) / words)
 
 
 def single_word_rank(found: apsw.FTS5ExtensionApi, *_: object) -> float:

@@ -18,6 +18,7 @@ from thalweg.domain.tables import (
     Field,
     Table,
     TableChange,
+    is_field_name,
 )
 from thalweg.store.sqlite.entity_writes import drop_grants_on
 from thalweg.store.sqlite.package_files import take_file
@@ -240,20 +241,11 @@ def _fields_after(table: Table, change: TableChange) -> list[Field]:
 
 
 def check_field_name(name: str) -> None:
-    """Raises InvalidParameter ``fields``. Any name that PostgreSQL takes in quotes, as CKAN restricts it."""
+    """Raises InvalidParameter ``fields``."""
     if len(name.encode("utf-8", "replace")) > MAX_FIELD_NAME:
         raise InvalidParameter("fields", f'Column heading "{name[:200]}" exceeds limit of {MAX_FIELD_NAME} characters.')
-    if not is_name(name):
+    if not is_field_name(name):
         raise InvalidParameter("fields", f'"{name}" is not a valid field name')
-
-
-def is_name(name: str) -> bool:
-    return (
-        bool(name)
-        and name == name.strip()
-        and not name.startswith("_")
-        and not any(letter == '"' or ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in name)
-    )
 
 
 def check_indexes(names: set[str], key: tuple[str, ...], indexes: tuple[tuple[str, ...], ...]) -> None:
@@ -262,7 +254,9 @@ def check_indexes(names: set[str], key: tuple[str, ...], indexes: tuple[tuple[st
             raise InvalidParameter("index", "An index has at least one field.")
         for name in index:
             if name not in names:
-                raise InvalidParameter(parameter, f'The field "{name[:200]}" is not a valid column name.')
+                # Told of an index also where it is that of the key, and of all its fields, as CKAN does.
+                shown = name if parameter == "index" and len(index) == 1 else str(list(index))
+                raise InvalidParameter("index", f'The field "{shown[:400]}" is not a valid column name.')
         if len(set(index)) != len(index):
             raise InvalidParameter(parameter, "A field is named twice.")
     if len(indexes) > MAX_INDEXES:
@@ -274,7 +268,7 @@ def set_aliases(tx: Transaction, table: Table, aliases: tuple[str, ...]) -> tupl
         raise InvalidParameter("alias", f"A table has at most {MAX_ALIASES} aliases.")
     tx.rows(DROP_ALIASES, (table.id,))
     for name in aliases:
-        if not is_name(name) or "%" in name or len(name.encode("utf-8", "replace")) > MAX_FIELD_NAME:
+        if not is_field_name(name) or "%" in name or len(name.encode("utf-8", "replace")) > MAX_FIELD_NAME:
             raise InvalidParameter("alias", f'"{name[:200]}" is not a valid alias name')
         if tx.rows(FIND_ALIAS, (name,)) or tx.rows("SELECT 1 FROM package_resource WHERE uuid = ?", (name,)):
             raise InvalidParameter("alias", f'The alias "{name[:200]}" already exists.')

@@ -633,22 +633,37 @@ class Expressions:
         return value
 
     def _any_all(self, name: str, body: Node, scope: Scope) -> E:
-        """``= ANY (array)`` and ``<> ALL (array)``."""
+        """``= ANY (array)``, ``LIKE ANY (array)``, ``> ALL (array)`` ..."""
         is_any = body["kind"] == "AEXPR_OP_ANY"
         value, array = self.expression(body["lexpr"], scope), self.expression(body["rexpr"], scope)
         if array.kind == "unknown":
             array = self.coerced(array, f"_{'text' if value.kind == 'unknown' else value.kind}")
         if not array.kind.startswith("_"):
             raise SqlFault("op ANY/ALL (array) requires array on right side")
-        if (name, is_any) not in (("=", True), ("<>", False)):
-            raise SqlFault("of ANY and ALL with arrays only = ANY and <> ALL are supported")
         item, source = self.items("j", array)
+        if (name, is_any) not in (("=", True), ("<>", False)):
+            found = self._each(name, is_any, value, item, f"{source} AS j", scope)
+            return E(f"(CASE WHEN {array.sql} IS NULL THEN NULL ELSE {found} END)", "bool")
         value, item = self._alike("=", value, item)
         word = "IN" if is_any else "NOT IN"
         return E(
             f"(CASE WHEN {array.sql} IS NULL THEN NULL ELSE {self.key(value)} {word} "
             f"(SELECT {self.key(item)} FROM {source} AS j) END)",
             "bool",
+        )
+
+    def _each(self, name: str, is_any: bool, value: E, item: E, source: str, scope: Scope) -> str:
+        """Whether an operator holds between a value and one, or each, of the rows of a source; null where that hangs on
+        a null."""
+        if scope.grouping is not None:
+            raise SqlFault("of ANY and ALL beside aggregates only = ANY and <> ALL are supported")
+        test = self.operator(name, value, item)
+        if test.kind != "bool":
+            raise SqlFault("op ANY/ALL requires operator to yield boolean")
+        extreme, decides = ("max", 1) if is_any else ("min", 0)
+        return (
+            f"(SELECT CASE WHEN {extreme}(b) = {decides} THEN {decides} WHEN count(*) > count(b) THEN NULL "
+            f"ELSE {1 - decides} END FROM (SELECT {test.sql} AS b FROM {source}))"
         )
 
     def items(self, alias: str, array: E) -> tuple[E, str]:
@@ -694,9 +709,12 @@ class Expressions:
         if "RowExpr" in body["testexpr"]:
             self._no_rows()
         name = names_of(body["operName"])[-1] if "operName" in body else "="
+        value = self.expression(body["testexpr"], scope)
         if (kind, name) not in (("ANY_SUBLINK", "="), ("ALL_SUBLINK", "<>")):
-            raise SqlFault("of ANY and ALL with queries only = ANY and <> ALL are supported")
-        value, column = self._alike("=", self.expression(body["testexpr"], scope), column)
+            alias = self.alias("s")
+            item = E(f"{alias}.c1", column.kind)
+            return E(self._each(name, kind == "ANY_SUBLINK", value, item, f"({text}) AS {alias}", scope), "bool")
+        value, column = self._alike("=", value, column)
         word = "IN" if kind == "ANY_SUBLINK" else "NOT IN"
         return E(f"({self.key(value)} {word} (SELECT {self.key(column)} FROM ({text})))", "bool")
 

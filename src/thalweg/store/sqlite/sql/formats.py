@@ -13,7 +13,7 @@ from typing import Final
 
 from thalweg.domain.table_sql import SqlFault
 from thalweg.store.codec.decimal_key import decode_decimal
-from thalweg.store.sqlite.sql.intervals import day_clock, make_clock, make_day, moment
+from thalweg.store.sqlite.sql.intervals import DAY_US, day_clock, make_clock, make_day, moment
 from thalweg.store.sqlite.sql.numbers import CONTEXT
 
 MAX_FORMAT: Final = 200
@@ -160,7 +160,45 @@ def _ordinal(text: str, suffix: str) -> str:
     return ending.upper() if suffix == "TH" else ending
 
 
+_OF_CLOCK: Final = frozenset(
+    (
+        "HH24",
+        "HH12",
+        "HH",
+        "MI",
+        "SSSSS",
+        "SSSS",
+        "SS",
+        "MS",
+        "US",
+        "AM",
+        "PM",
+        "am",
+        "pm",
+        "A.M.",
+        "P.M.",
+        "a.m.",
+        "p.m.",
+    )
+)
+
+
+@lru_cache(256)
+def _is_of_days(pattern: str) -> bool:
+    """Whether all instants of a day are written alike."""
+    return not any(key in _OF_CLOCK for key, _, _ in _tokens(pattern))
+
+
 def instant_char(us: int, pattern: str) -> str:
+    return _char_of_day(us // DAY_US, pattern) if _is_of_days(pattern) else _char(us, pattern)
+
+
+@lru_cache(4096)
+def _char_of_day(day: int, pattern: str) -> str:
+    return _char(day * DAY_US, pattern)
+
+
+def _char(us: int, pattern: str) -> str:
     value = moment(us)
     parts: list[str] = []
     for key, text, filled in _tokens(pattern):

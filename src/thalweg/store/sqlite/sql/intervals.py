@@ -10,14 +10,15 @@ import re
 import struct
 from calendar import monthrange
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from thalweg.domain.table_sql import SqlFault
 from thalweg.domain.table_values import BadValue, FieldType, coerce
+from thalweg.store.codec.decimal_key import encode_decimal
 from thalweg.store.sqlite.sql.numbers import divide, quotient_scale
 
 DAY_US: Final = 86_400_000_000
@@ -47,6 +48,8 @@ def unpack(blob: bytes) -> Parts:
 
 
 _UNITS: Final[dict[str, tuple[int, int, int]]] = {}
+_CALLED: Final[dict[str, str]] = {}
+"""Of each spelling of a unit the one it is known by."""
 for _names, _parts in (
     ("microsecond microseconds us usec usecs", (0, 0, 1)),
     ("millisecond milliseconds ms msec msecs", (0, 0, 1000)),
@@ -63,11 +66,14 @@ for _names, _parts in (
 ):
     for _name in _names.split():
         _UNITS[_name] = _parts
+        _CALLED[_name] = _names.split()[0]
 _ITEM: Final = re.compile(
-    r"\s*(?:(?P<sign>[+-])?(?P<h>[0-9]{1,9}):(?P<m>[0-5]?[0-9])(?::(?P<s>[0-5]?[0-9](?:\.[0-9]{1,6})?))?"
-    r"|(?P<number>[+-]?(?:[0-9]{1,15}(?:\.[0-9]{0,12})?|\.[0-9]{1,12}))\s*(?P<unit>[a-zA-Z]+)?|(?P<ago>ago))(?=\s|$|[0-9+-])",
+    r"\s*(?:(?P<years>[+-]?[0-9]{1,9})-(?P<months>[0-9]{1,2})"
+    r"|(?P<sign>[+-])?(?P<h>[0-9]{1,9}):(?P<m>[0-5]?[0-9])(?::(?P<s>[0-5]?[0-9](?:\.[0-9]{1,6})?))?"
+    r"|(?P<number>[+-]?(?:[0-9]{1,15}(?:\.[0-9]{0,12})?|\.[0-9]{1,12}))\s*(?P<unit>[a-zA-Z]+)?|(?P<ago>ago))(?=\s|$)",
     re.IGNORECASE | re.ASCII,
 )
+_CLOCK_FOLLOWS: Final = re.compile(r"\s+[+-]?[0-9]+:", re.ASCII)
 _ISO: Final = re.compile(
     r"P(?:([+-]?[0-9.]+)Y)?(?:([+-]?[0-9.]+)M)?(?:([+-]?[0-9.]+)W)?(?:([+-]?[0-9.]+)D)?"
     r"(?:T(?:([+-]?[0-9.]+)H)?(?:([+-]?[0-9.]+)M)?(?:([+-]?[0-9.]+)S)?)?",
@@ -76,9 +82,11 @@ _ISO: Final = re.compile(
 
 
 def _add(parts: list[Decimal], number: Decimal, unit: Parts) -> None:
-    """A fraction of a month is days, of a day time; months of 30 days."""
+    """A fraction of years is whole months, of a month days, of a day time; months of 30 days."""
     months, days, us = unit
-    if months:
+    if months > 1:
+        parts[0] += (number * months).to_integral_value(ROUND_HALF_EVEN)
+    elif months:
         whole = number * months
         parts[0] += int(whole)
         rest = (whole - int(whole)) * 30
@@ -111,6 +119,7 @@ def parse(text: str, unit: str = "second") -> bytes:
         else:
             place = 0
             ago = False
+            named: list[str] = []
             while place < len(plain):
                 match = _ITEM.match(plain, place)
                 if match is None or match.end() == place or ago:
@@ -118,14 +127,25 @@ def parse(text: str, unit: str = "second") -> bytes:
                 place = match.end()
                 if match["ago"]:
                     ago = True
+                elif match["years"] is not None:
+                    if int(match["months"]) >= 12:
+                        raise bad
+                    named += ("year", "month")
+                    months = abs(int(match["years"])) * 12 + int(match["months"])
+                    parts[0] += -months if match["years"].startswith("-") else months
                 elif match["h"] is not None:
+                    named += ("hour", "minute", "second")
                     us = (Decimal(match["h"]) * 60 + Decimal(match["m"])) * 60 + Decimal(match["s"] or 0)
                     parts[2] += (-us if match["sign"] == "-" else us) * 1_000_000
                 else:
-                    name = (match["unit"] or unit).lower()
+                    # What stands before a time of day is days.
+                    name = (match["unit"] or ("day" if _CLOCK_FOLLOWS.match(plain, place) else unit)).lower()
                     if name not in _UNITS:
                         raise bad
+                    named.append(_CALLED[name])
                     _add(parts, Decimal(match["number"]), _UNITS[name])
+            if len(named) > len(set(named)):
+                raise bad
             if ago:
                 parts = [-part for part in parts]
     except ArithmeticError:
@@ -321,8 +341,8 @@ _ZONED: Final = re.compile(
 
 
 def _no_clock() -> int:
-    """For texts of records, which are read at no time of their own."""
-    return 0
+    """For texts that are made, or of records."""
+    raise SqlFault("now, today, yesterday and tomorrow are understood where a constant says them")
 
 
 def _special(text_value: str, now: Callable[[], int]) -> int | None:
@@ -397,7 +417,12 @@ def instant_zoned_iso(us: int) -> str:
 
 
 def day_of(us: int) -> str:
-    return moment(us).date().isoformat()
+    return _day_text(us // DAY_US)
+
+
+@lru_cache(4096)
+def _day_text(day: int) -> str:
+    return moment(day * DAY_US).date().isoformat()
 
 
 def clock_of(us: int) -> str:
@@ -487,13 +512,29 @@ def make_instant(year: int, month: int, day: int, hour: int, minute: int, second
     return day_clock(make_day(year, month, day), make_clock(hour, minute, second))
 
 
+_SHORT_ZONES: Final = {
+    "cet": 1, "cest": 2, "met": 1, "mest": 2, "eet": 2, "eest": 3, "wet": 0, "west": 1, "est": -5, "edt": -4, "cst": -6,
+    "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "hst": -10, "bst": 1, "msk": 3, "jst": 9,
+}  # fmt: skip
+"""Hours of the abbreviations that PostgreSQL takes for what they say, all the year."""
+
+
+@lru_cache(1)
+def _zones() -> dict[str, str]:
+    """Names without case."""
+    return {name.lower(): name for name in available_timezones()}
+
+
 @lru_cache(64)
-def _zone(name: str) -> ZoneInfo:
+def _zone(name: str) -> tzinfo:
+    short = _SHORT_ZONES.get(name.lower())
+    if short is not None:
+        return timezone(timedelta(hours=short))
     try:
         if not re.fullmatch(r"[A-Za-z0-9_+/-]{1,60}", name):
             raise ValueError
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo(_zones()[name.lower()])
+    except (ZoneInfoNotFoundError, KeyError, ValueError, OSError):
         raise SqlFault(f'time zone "{name[:60]}" not recognized') from None
 
 
@@ -518,18 +559,12 @@ def _iso_week(value: datetime) -> tuple[int, int]:
 
 def instant_field(field: str, us: int) -> Decimal:
     """EXTRACT."""
-    value = moment(us)
-    match field.lower():
-        case "year" | "years" | "y" | "yr" | "yrs":
-            return Decimal(value.year)
-        case "month" | "months" | "mon" | "mons":
-            return Decimal(value.month)
-        case "day" | "days" | "d":
-            return Decimal(value.day)
+    name = field.lower()
+    match name:
         case "hour" | "hours" | "h" | "hr" | "hrs":
-            return Decimal(value.hour)
+            return Decimal(us // 3_600_000_000 % 24)
         case "minute" | "minutes" | "m" | "min" | "mins":
-            return Decimal(value.minute)
+            return Decimal(us // 60_000_000 % 60)
         case "second" | "seconds" | "s" | "sec" | "secs":
             return Decimal(us % 60_000_000).scaleb(-6)
         case "milliseconds" | "millisecond" | "ms" | "msec" | "msecs":
@@ -538,6 +573,24 @@ def instant_field(field: str, us: int) -> Decimal:
             return Decimal(us % 60_000_000)
         case "epoch":
             return Decimal(us).scaleb(-6)
+        case "julian":
+            part = Decimal(us % DAY_US)
+            digits = quotient_scale(part, Decimal(DAY_US))
+            return us // DAY_US + 2_440_588 + divide(part, Decimal(DAY_US), digits)
+    return _field_of_day(name, us // DAY_US)
+
+
+@lru_cache(4096)
+def _field_of_day(name: str, day: int) -> Decimal:
+    """Of a day, by its number."""
+    value = moment(day * DAY_US)
+    match name:
+        case "year" | "years" | "y" | "yr" | "yrs":
+            return Decimal(value.year)
+        case "month" | "months" | "mon" | "mons":
+            return Decimal(value.month)
+        case "day" | "days" | "d":
+            return Decimal(value.day)
         case "dow":
             return Decimal(value.isoweekday() % 7)
         case "isodow":
@@ -556,11 +609,20 @@ def instant_field(field: str, us: int) -> Decimal:
             return Decimal((value.year + 99) // 100)
         case "millennium" | "millennia" | "mil" | "mils":
             return Decimal((value.year + 999) // 1000)
-        case "julian":
-            part = Decimal(us % DAY_US)
-            digits = quotient_scale(part, Decimal(DAY_US))
-            return us // DAY_US + 2_440_588 + divide(part, Decimal(DAY_US), digits)
-    raise SqlFault(f'unit "{field[:50]}" not recognized for type timestamp without time zone')
+    raise SqlFault(f'unit "{name[:50]}" not recognized for type timestamp without time zone')
+
+
+_OF_DAY: Final = frozenset("year month day dow isodow doy week isoyear quarter decade century millennium".split())
+
+
+def instant_key(field: str, us: int) -> bytes:
+    """EXTRACT, as a key."""
+    return _day_key(field, us // DAY_US) if field in _OF_DAY else encode_decimal(instant_field(field, us))
+
+
+@lru_cache(4096)
+def _day_key(field: str, day: int) -> bytes:
+    return encode_decimal(_field_of_day(field, day))
 
 
 _OF_CLOCK: Final = frozenset("hour minute second milliseconds microseconds epoch".split())
@@ -620,25 +682,29 @@ def interval_field(field: str, blob: bytes) -> Decimal:
 def truncate(field: str, us: int) -> int:
     """date_trunc."""
     name = field.lower()
-    value = moment(us)
-    match name:
-        case "microseconds" | "microsecond":
-            return us
-        case "milliseconds" | "millisecond":
-            return us // 1000 * 1000
-        case "second" | "seconds":
-            return us // 1_000_000 * 1_000_000
-        case "minute" | "minutes":
-            return us // 60_000_000 * 60_000_000
-        case "hour" | "hours":
-            return us // 3_600_000_000 * 3_600_000_000
-        case "day" | "days":
-            return us // DAY_US * DAY_US
-        case "week" | "weeks":
-            # The first of January 1970 was a Thursday.
-            return checked(((us // DAY_US + 3) // 7 * 7 - 3) * DAY_US)
+    size = _SIZES.get(name)
+    return us // size * size if size is not None else _begin(name, us // DAY_US)
+
+
+_SIZES: Final = {
+    **dict.fromkeys(("microseconds", "microsecond"), 1),
+    **dict.fromkeys(("milliseconds", "millisecond"), 1000),
+    **dict.fromkeys(("second", "seconds"), 1_000_000),
+    **dict.fromkeys(("minute", "minutes"), 60_000_000),
+    **dict.fromkeys(("hour", "hours"), 3_600_000_000),
+    **dict.fromkeys(("day", "days"), DAY_US),
+}
+
+
+@lru_cache(4096)
+def _begin(name: str, day: int) -> int:
+    """Of the week, month or more years that a day is in, by its number: measured times come in order, many a day."""
+    value = moment(day * DAY_US)
     year, month = value.year, value.month
     match name:
+        case "week" | "weeks":
+            # The first of January 1970 was a Thursday.
+            return checked(((day + 3) // 7 * 7 - 3) * DAY_US)
         case "month" | "months":
             pass
         case "quarter":
@@ -652,7 +718,7 @@ def truncate(field: str, us: int) -> int:
         case "millennium" | "millennia":
             year, month = (year - 1) // 1000 * 1000 + 1, 1
         case _:
-            raise SqlFault(f'unit "{field[:50]}" not recognized for type timestamp without time zone')
+            raise SqlFault(f'unit "{name[:50]}" not recognized for type timestamp without time zone')
     if year < 1:
         raise SqlFault("timestamp out of range")
     return instant(datetime(year, month, 1))

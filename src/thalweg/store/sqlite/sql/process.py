@@ -18,17 +18,13 @@ from typing import Any, BinaryIO, Final
 import orjson
 
 from thalweg.domain.errors import ThalwegError
-from thalweg.domain.table_sql import SqlFault, SqlForbidden
+from thalweg.domain.table_sql import MAX_TEMPORARY_BYTES, SqlFault, SqlForbidden
 from thalweg.store.sqlite.sql.engine import HEAP_BYTES, Engine, Moved
 from thalweg.store.sqlite.sql.made import OutOfTime
 
 LENGTH: Final = struct.Struct(">I")
 DATA_BYTES: Final = 8 * HEAP_BYTES
 """All memory of the process but its libraries: what Python's part of a statement takes is bounded by it."""
-
-
-MAX_TEMPORARY_BYTES: Final = 256 << 20
-"""Longest file that a statement may sort and group in, where memory does not hold it."""
 
 
 def restrict() -> None:

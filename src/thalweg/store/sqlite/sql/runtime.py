@@ -180,7 +180,7 @@ STRICT: Final[dict[str, Callable[..., Any]]] = {
     "day_part": _part(intervals.day_field),
     "clock_part": _part(intervals.clock_field),
     "interval_part": _part(intervals.interval_field),
-    "instant_field": _field(intervals.instant_field),
+    "instant_field": intervals.instant_key,
     "day_field": _field(intervals.day_field),
     "clock_field": _field(intervals.clock_field),
     "interval_field": _field(intervals.interval_field),

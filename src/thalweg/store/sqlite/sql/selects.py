@@ -15,7 +15,7 @@ from thalweg.store.sqlite.sql.relations import COUNTED, NUMBER, TIME, Relation, 
 from thalweg.store.sqlite.sql.scope import Column, Cte, E, Grouping, Item, Node, Scope
 from thalweg.store.sqlite.sql.types import common, shown
 
-MAX_COLUMNS: Final = 1_500
+MAX_COLUMNS: Final = 1_664
 """Of what is selected; SQLite has 2,000."""
 _JOINS: Final = {"JOIN_INNER": "JOIN", "JOIN_LEFT": "LEFT JOIN", "JOIN_RIGHT": "RIGHT JOIN", "JOIN_FULL": "FULL JOIN"}
 
