@@ -121,6 +121,8 @@ def changed_resource(old: Table, given: Mapping[str, Any], own_url: str, file: S
 
 def _described(table: Table, given: Mapping[str, Any], url_type: str, file: StoredFile | None) -> Table:
     kept = {name: with_floats(value) for name, value in given.items() if name not in _OWN and name != FILE_KEY}
+    if kept.get("hash") is None:
+        kept.pop("hash", None)
     if "size" in kept:
         kept["size"] = whole_number(kept["size"])
     for key in TIMES:
@@ -240,7 +242,7 @@ def described(
     if old is None or given.get("resources") is not None:
         resources = _read_resources(read, old, tables or [], own_urls or {})
     read.done()
-    title = given.get("title") or ""
+    title = (given.get("title") or "").strip()
     if old is None:
         package = Package(0, uuid, 0, given_name, title, not private, state == "active", document)
     else:

@@ -342,7 +342,9 @@ def unset_member(call: Call, services: Services, workspace: Workspace, name: str
     try:
         services.access.revoke(name, Scope(workspace.id), by=call.request.actor("ckan", call.name))
     except NotFound:
-        raise NotFound("username", "User is not a member.") from None
+        # Who is no member already is none afterwards.
+        if not any(user.name == name for user in services.access.users()):
+            raise NotFound("username", "User was not found.") from None
 
 
 def workspace_managed(call: Call, services: Services, key: str) -> Workspace | None:

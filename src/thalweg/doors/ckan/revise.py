@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import orjson
-
 from thalweg.auth.policy import Action
 from thalweg.doors.ckan.catalogue import save_described, shown
 from thalweg.doors.ckan.errors import ValidationError, fault
@@ -42,7 +40,7 @@ def package_revise(call: Call, services: Services) -> Deferred:
         raise ValidationError({"match__id": "Missing value"})
     package = services.tables.package(key, call.request.principal, Action.REGISTER)
     # A copy, as what is stored is shared by all who read it.
-    before = orjson.loads(orjson.dumps(shown(package, call, services)))
+    before = _copy(shown(package, call, services))
     unmatched = _differences(before, match, ())
     for path, value in sorted(matches.items()):
         try:
@@ -95,6 +93,12 @@ def _patterns(read: Parameters, name: str) -> list[tuple[bool, list[str]]]:
 
 
 # ------------------------------------------------------------------ parts
+
+
+def _copy(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {name: _copy(value) for name, value in document.items()}
+    return [_copy(item) for item in document] if isinstance(document, list) else document
 
 
 def _index(items: Sequence[Any], key: str) -> int:

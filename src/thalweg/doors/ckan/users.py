@@ -19,6 +19,8 @@ from thalweg.services.services import Services
 
 _UNITS: Final = 86_400
 """What ``expires_in`` counts unless ``unit`` says otherwise: days, in seconds."""
+_ID_LETTERS: Final = 16
+"""Of a token's digest, by which it is named."""
 MAX_LIFETIME_S: Final = 100 * 365 * 86_400
 
 
@@ -152,7 +154,7 @@ def user_delete(call: Call, services: Services) -> Response:
 
 def _token_document(token: Token) -> dict[str, Any]:
     return {
-        "id": token.digest[:16],
+        "id": token.digest[:_ID_LETTERS],
         "name": token.label,
         "user_id": token.user,
         "created_at": iso(token.created_us),
@@ -182,7 +184,7 @@ def api_token_create(call: Call, services: Services) -> Response:
         text = services.access.create_token(user.name, name, expires_us, by=by)
     except InvalidParameter as error:
         raise fault("name" if error.parameter == "label" else "expires_in", error.message) from None
-    return answer(call, {"token": text})
+    return answer(call, {"token": text, "id": token_digest(text)[:_ID_LETTERS]})
 
 
 def api_token_list(call: Call, services: Services) -> Response:
