@@ -303,18 +303,23 @@ def test_a_search_that_takes_longer_than_it_may_is_given_up_and_can_be_run(
     found = search.attempt(2, 0)
     assert found is not None
     assert (found.rows, found.total) == expected
-    monkeypatch.setattr(table_reading, "ATTEMPT_S", 1e-9)
-    late = store.search(table, third)
+    # Three steps for each of them.
+    monkeypatch.setattr(table_reading, "ATTEMPT_STEPS", 1_000)
+    long = store.search(table, third)
     with store.together():
-        assert late.attempt(2, 0) is None
-        page = late.run(2, 0)
+        assert long.attempt(2, 0) is None
+        page = long.run(2, 0)
     assert (page.rows, page.total) == expected
     # What is told by a record's place takes no time.
     found = store.search(table, TableQuery()).attempt(1, 6_999)
     assert found is not None
     assert (found.rows, found.total) == ([(7_000, "station 6", 6_999)], 7_000)
+    monkeypatch.setattr(table_reading, "ATTEMPT_STEPS", 20_000)
+    assert long.attempt(2, 0) is None
+    # Time is another time's.
+    monkeypatch.setattr(table_reading, "ATTEMPT_S", 0)
+    assert search.attempt(2, 998) is None
     monkeypatch.setattr(table_reading, "ATTEMPT_S", 60)
-    assert late.attempt(2, 0) is None
     assert search.attempt(2, 998) is not None
     # One step through an index of words can take any time.
     assert store.search(table, TableQuery(texts=(TextTerm("station"),))).attempt(2, 0) is None

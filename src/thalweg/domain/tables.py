@@ -221,7 +221,7 @@ class Search(Protocol):
         ...
 
     def attempt(self, limit: int, offset: int) -> Page | None:
-        """As ``run``; None if that would take longer than about a millisecond."""
+        """As ``run``; None if that would take long: more than some tenths of a millisecond, as a rule."""
         ...
 
     def run(self, limit: int, offset: int) -> Page:

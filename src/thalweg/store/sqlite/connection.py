@@ -26,7 +26,7 @@ TOGETHER_CACHE_KIB: Final = 65_536
 """Of the one thread that answers short requests together. Boxes and lists of ids find their features all over a large
 layer, a page of the file each: 1.2 µs from this cache, 3 from the system's."""
 BRIEF_STEPS: Final = 1_000
-"""Of SQLite's machine between looks at the clock: some tens of microseconds."""
+"""Of SQLite's machine between looks at the clock: some ten microseconds where pages are in memory."""
 WRITER_CACHE_KIB: Final = 32_768
 WAL_LIMIT_BYTES: Final = 64 << 20
 """The write-ahead log is cut to this when it starts again from the beginning."""
@@ -133,8 +133,15 @@ def domain_error(error: BaseException) -> BaseException:
     return error
 
 
-class TooSlow(Exception):
-    """What was begun within ``Reader.brief`` takes longer."""
+class TooLong(Exception):
+    """What was begun within ``Reader.brief`` takes more steps, or more time.
+
+    by_steps  the former: it would again, where time depends on what else is done and on what is in memory
+    """
+
+    def __init__(self, by_steps: bool) -> None:
+        super().__init__()
+        self.by_steps = by_steps
 
 
 class Reader:
@@ -143,7 +150,7 @@ class Reader:
     known  while a snapshot is held (``Readers.held``): what has been found out in it, by name; else None
     """
 
-    __slots__ = ("__weakref__", "_end", "connection", "cursor", "is_roomy", "known")
+    __slots__ = ("__weakref__", "_end", "_left", "connection", "cursor", "is_roomy", "known")
 
     def __init__(self, path: Path) -> None:
         self.connection = connect(path, writer=False)
@@ -151,6 +158,7 @@ class Reader:
         self.known: dict[Hashable, Any] | None = None
         self.is_roomy = False
         self._end = 0.0
+        self._left = 0
 
     def widen(self) -> None:
         """Give it the cache of the thread that reads most, once."""
@@ -164,16 +172,15 @@ class Reader:
             return self.cursor.execute(sql, bindings).fetchall()
         except (apsw.Error, UnicodeEncodeError) as error:
             if self._end and isinstance(error, apsw.InterruptError):
-                raise TooSlow from error
+                raise TooLong(self._left < 0) from error
             raise domain_error(error) from error
 
     @contextmanager
-    def brief(self, seconds: float) -> Iterator[None]:
-        """Statements inside are given up, by TooSlow, once they have taken that long together.
-
-        The clock is looked at between steps of SQLite's machine, of which one takes long only where a virtual table
-        does: words of an index may.
+    def brief(self, steps: int, seconds: float) -> Iterator[None]:
+        """Statements inside are given up, by TooLong, once they have taken so many steps of SQLite's machine together,
+        or that much time. One step takes long only where a virtual table does: words of an index may.
         """
+        self._left = steps // BRIEF_STEPS
         self._end = perf_counter() + seconds
         self.connection.set_progress_handler(self._is_late, BRIEF_STEPS)
         try:
@@ -183,7 +190,8 @@ class Reader:
             self._end = 0.0
 
     def _is_late(self) -> bool:
-        return perf_counter() > self._end
+        self._left -= 1
+        return self._left < 0 or perf_counter() > self._end
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
