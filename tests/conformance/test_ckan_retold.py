@@ -157,6 +157,47 @@ def test_records_come_back_when_asked_for_each_once(site: Site) -> None:
     assert "records" not in site.act("datastore_create", resource_id=table, records=[{"k": "d"}])
 
 
+def test_records_come_back_as_they_are_stored_each_once_in_the_order_first_written(site: Site) -> None:
+    kinds = {
+        "k": "text", "n": "numeric", "i": "int", "at": "timestamp", "zone": "timestamptz", "j": "json",
+        "list": "int[]", "day": "date", "yes": "bool", "f": "float8",
+    }  # fmt: skip
+    given = {
+        "k": "a", "n": "1.50", "i": "7", "at": "2024-01-02", "zone": "2024-01-02T03:04:05+02:00", "j": {"x": [1, 2.5]},
+        "list": ["1", 2], "day": "2024-02-03", "yes": "true", "f": "0.25",
+    }  # fmt: skip
+    first = {
+        "_id": 1, "k": "a", "n": 1.5, "i": 7, "at": "2024-01-02T00:00:00.000", "zone": "2024-01-02T01:04:05+00:00",
+        "j": {"x": [1, 2.5]}, "list": [1, 2], "day": "2024-02-03", "yes": True, "f": 0.25,
+    }  # fmt: skip
+    nothing = dict.fromkeys(kinds)
+    second = {**nothing, "_id": 2, "k": "b"}
+    fields = [{"id": name, "type": kind} for name, kind in kinds.items()]
+    site.act("package_create", name="given-back")
+    made = site.act(
+        "datastore_create", resource={"package_id": "given-back"}, fields=fields, primary_key="k",
+        records=[given, {"k": "b"}], include_records=True,
+    )  # fmt: skip
+    assert made["records"] == [first, second]
+    table = made["resource_id"]
+
+    def written(method: str, *records: dict[str, Any], **more: Any) -> Any:
+        return site.act(
+            "datastore_upsert", resource_id=table, method=method, records=list(records), include_records=True, **more
+        ).get("records")
+
+    assert written("update", {"k": "b", "i": 1}, {"k": "a"}, {"k": "b", "f": 2}) == [second | {"i": 1, "f": 2}, first]
+    third = {**nothing, "_id": 3, "k": "c", "i": 5}
+    upserts = {"k": "c", "i": 4}, {"_id": 1, "i": 8}, {"k": "c", "i": 5}
+    assert written("upsert", *upserts, dry_run=True) == [third, first | {"i": 8}]
+    assert site.search(table)["records"] == [first, second | {"i": 1, "f": 2}]
+    assert written("upsert", *upserts) == [third, first | {"i": 8}]
+    assert written("insert", {}) == [{**nothing, "_id": 4}]
+    assert written("insert") is None
+    more = site.act("datastore_create", resource_id=table, records=[{"k": "e", "new": "n"}], include_records=True)
+    assert more["records"] == [{**nothing, "_id": 5, "k": "e", "new": "n"}]
+
+
 def test_a_trial_with_a_fault_tells_it_and_one_without_changes_nothing(site: Site) -> None:
     table = site.table([{"id": "n", "type": "int"}])
     found = site.error("datastore_upsert", resource_id=table, method="insert", dry_run=True, records=[{"n": "x"}])

@@ -269,12 +269,16 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of records. ``ids``: of each in the order given; ``table``: as it is now."""
+    """What became of records. ``ids``: of each in the order given; ``table``: as it is now.
+
+    rows  where asked for, each record once as it is stored: ``_id``, then its fields; in the order first written
+    """
 
     table: Table
     ids: tuple[int, ...]
     inserted: int
     updated: int
+    rows: Sequence[tuple[Cell, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +377,7 @@ class TableStore(Protocol):
         records: Sequence[Mapping[str, Any]] = (),
         *,
         method: Method = Method.INSERT,
+        with_rows: bool = False,
         by: Actor | str = "",
     ) -> Future[Written]:
         """Create or alter the table of a resource (``id`` 0: that is made, too) and write records, all or nothing.
@@ -389,10 +394,12 @@ class TableStore(Protocol):
         records: Sequence[Mapping[str, Any]],
         *,
         dry_run: bool = False,
+        with_rows: bool = False,
         by: Actor | str = "",
     ) -> Future[Written]:
         """Write records, all or nothing; values as JSON gives them. A field left out is null when inserted, as it
-        was when updated. BadRecord names the one at fault. Cost does not depend on the length of the table."""
+        was when updated. BadRecord names the one at fault. Cost does not depend on the length of the table.
+        ``with_rows``: the records come back as they are stored."""
         ...
 
     def batch_maker(self, table: Table) -> Callable[[Sequence[Sequence[Any]]], Batch]:

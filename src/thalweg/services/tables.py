@@ -254,15 +254,15 @@ class TableService:
         return self._store.delete_resource(table.id, by=by)
 
     def alter(
-        self, table: Table, change: TableChange, records: Sequence[Any], method: Method, by: Actor
+        self, table: Table, change: TableChange, records: Sequence[Any], *, with_rows: bool, by: Actor
     ) -> Future[Written]:
         self._check_resource(table)
-        return self._store.alter_table(table, with_index(table, change), records, method=method, by=by)
+        return self._store.alter_table(table, with_index(table, change), records, with_rows=with_rows, by=by)
 
     def write(
-        self, table: Table, method: Method, records: Sequence[Any], *, dry_run: bool, by: Actor
+        self, table: Table, method: Method, records: Sequence[Any], *, dry_run: bool, with_rows: bool, by: Actor
     ) -> Future[Written]:
-        return self._store.write_records(table, method, records, dry_run=dry_run, by=by)
+        return self._store.write_records(table, method, records, dry_run=dry_run, with_rows=with_rows, by=by)
 
     def delete_records(
         self, table: Table, where: Condition, *, keep: int, by: Actor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ import orjson
 
 from thalweg.auth.policy import Action
 from thalweg.domain.errors import NotFound
-from thalweg.domain.table_values import BadValue, FieldType, guess, type_named
+from thalweg.domain.table_values import BadValue, Cell, FieldType, guess, type_named
 from thalweg.domain.tables import (
     EVERYTHING,
     MAX_FIELD_NAME,
@@ -105,6 +105,7 @@ def datastore_create(call: Call, services: Services) -> Deferred:
         raise fault("resource_id", "resource_id or resource required")
     given_fields = json_or(read.given.get("fields"))
     counted = _counted(read)
+    with_rows = read.boolean("include_records", False)
     if json_or(read.given.get("triggers")):
         refuse_functions("triggers")
     key_fields = _names(read, "primary_key")
@@ -120,7 +121,7 @@ def datastore_create(call: Call, services: Services) -> Deferred:
     read.done()
     _check_duplicates(change.aliases)
     by = call.request.actor("ckan", call.name)
-    future = services.tables.alter(table, change, records, Method.INSERT, by)
+    future = services.tables.alter(table, change, records, with_rows=with_rows, by=by)
 
     def finish(written: Written) -> Response:
         result: dict[str, Any] = {k: v for k, v in read.given.items() if k not in _LEFT_OUT and v is not None}
@@ -131,8 +132,8 @@ def datastore_create(call: Call, services: Services) -> Deferred:
         result |= {"resource_id": made.uuid, "method": "insert"}
         if given_fields:
             result["fields"] = [_echoed(item, made) for item in given_fields]
-        if read.boolean("include_records", False):
-            result["records"] = _with_ids(records, written)
+        if with_rows and records:
+            result["records"] = _stored(written.table, written.rows)
         return answer(call, result)
 
     return Deferred(future, finish)
@@ -156,8 +157,9 @@ def _counted(read: Parameters) -> Any:
     return None
 
 
-def _with_ids(records: list[Any], written: Written) -> list[dict[str, Any]]:
-    return [{ROW_ID: number, **record} for number, record in zip(written.ids, records, strict=True)]
+def _stored(table: Table, rows: Sequence[tuple[Cell, ...]]) -> list[dict[str, Any]]:
+    """Records with all their fields, as a search of objects writes them."""
+    return RowWriter(table, (ROW_ID, *(field.name for field in table.fields))).objects(rows)
 
 
 def _check_duplicates(aliases: tuple[str, ...] | None) -> None:
@@ -259,6 +261,7 @@ def datastore_upsert(call: Call, services: Services) -> Deferred:
     _writable(table, read)
     records = _records(read, services)
     dry_run = read.boolean("dry_run", False)
+    with_rows = read.boolean("include_records", False)
     by = call.request.actor("ckan", call.name)
     counted = _counted(read)
     read.done()
@@ -267,11 +270,12 @@ def datastore_upsert(call: Call, services: Services) -> Deferred:
         result: dict[str, Any] = {"resource_id": table.uuid, "method": method.value, "calculate_record_count": counted}
         if dry_run:
             result["dry_run"] = True
-        if read.boolean("include_records", False):
-            result["records"] = _with_ids(records, written)
+        if with_rows and records:
+            result["records"] = _stored(written.table, written.rows)
         return answer(call, result)
 
-    return Deferred(services.tables.write(table, method, records, dry_run=dry_run, by=by), finish)
+    future = services.tables.write(table, method, records, dry_run=dry_run, with_rows=with_rows, by=by)
+    return Deferred(future, finish)
 
 
 # ------------------------------------------------------------------ deleting
@@ -330,8 +334,7 @@ def _delete_records(call: Call, read: Parameters, table: Table, filters: Any, se
         # In a thread, as all streamed answers are made: it may take many transactions.
         _, rows = services.tables.delete_records(table, where, keep=keep, by=by)
         if keep:
-            writer = RowWriter(table, (ROW_ID, *(field.name for field in table.fields)))
-            result["deleted_records"] = writer.objects(rows)
+            result["deleted_records"] = _stored(table, rows)
         yield head_of(call.site, call.name) + orjson.dumps(result, default=default) + b"}"
 
     return Response(work(), JSON, headers=[("Vary", "Cookie")])

@@ -7,16 +7,15 @@ each time, all else is made once for each state of the table's fields.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from threading import Lock
 from typing import Any, Final
 from urllib.parse import urlencode
 
 import orjson
 
 from thalweg.domain.access import Principal
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.errors import NotFound, ThalwegError
 from thalweg.domain.tables import ROW_ID, AllOf, Page, Search, SortKey, Table, TableQuery, TextTerm
 from thalweg.doors.ckan.filters import condition_of, operations_of
@@ -338,8 +337,7 @@ class Remembered:
     """Searches by the text of their request. For all threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, bytes, bytes, bytes], Prepared] = OrderedDict()
-        self._lock = Lock()
+        self._kept: Bounded[tuple[str, bytes, bytes, bytes], Prepared] = Bounded(MAX_KEPT)
 
     def quick(self, request: Request, services: Services) -> Response | None:
         """The answer to a request of which only the offset may differ from one before, or will from those after; None:
@@ -372,10 +370,7 @@ class Remembered:
                 return None
             if prepared is None:
                 return None
-            with self._lock:
-                self._kept[key] = prepared
-                if len(self._kept) > MAX_KEPT:
-                    self._kept.popitem(last=False)
+            self._kept.put(key, prepared)
         call = Call("datastore_search", prepared.call.parameters, request)
         return _searched(call, prepared, offset, bool(places), services)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from thalweg.domain.bounded import Bounded
 from thalweg.domain.errors import InvalidParameter
 from thalweg.domain.features import (
     MAX_BATCH_FEATURES,
@@ -89,11 +90,11 @@ class FeatureReader:
         self._readers = readers
         self._layers = layers
         self._lock = threading.Lock()
-        self._boundaries: OrderedDict[tuple[int, int, int], int | None] = OrderedDict()
+        self._boundaries: Bounded[tuple[int, int, int], int] = Bounded(MAX_BOUNDARIES)
         self._groups: dict[int, tuple[int, _Groups]] = {}
         self._selected: OrderedDict[tuple[int, int, Filter | None, tuple[SortKey, ...]], IdArray] = OrderedDict()
         self._selected_ids = 0
-        self._counted: OrderedDict[tuple[int, int, Filter], int] = OrderedDict()
+        self._counted: Bounded[tuple[int, int, Filter], int] = Bounded(MAX_REMEMBERED)
 
     # ------------------------------------------------------------ states and counts
 
@@ -138,10 +139,7 @@ class FeatureReader:
                     counted = count_in_box(reader.rows, tables(layer), where)
                 if counted is None:
                     return len(self._ids(reader, layer, state, where, ()))
-                with self._lock:
-                    self._counted[key] = counted
-                    while len(self._counted) > MAX_REMEMBERED:
-                        self._counted.popitem(last=False)
+                self._counted.put(key, counted)
             return counted
 
     def _layer(self, layer_id: int) -> Layer:
@@ -190,15 +188,11 @@ class FeatureReader:
     def _id_at(self, reader: Reader, layer_id: int, generation: int, offset: int) -> int | None:
         """The id of the feature at an offset of the natural order, None behind the last; in a snapshot."""
         key = (layer_id, generation, offset)
-        try:
-            return self._boundaries[key]
-        except KeyError:
-            pass
-        found = self._find_offset(reader, layer_id, generation, offset)
-        with self._lock:
-            self._boundaries[key] = found
-            while len(self._boundaries) > MAX_BOUNDARIES:
-                self._boundaries.popitem(last=False)
+        found = self._boundaries.get(key)
+        if found is None:
+            found = self._find_offset(reader, layer_id, generation, offset)
+            if found is not None:
+                self._boundaries.put(key, found)
         return found
 
     def _find_offset(self, reader: Reader, layer_id: int, generation: int, offset: int) -> int | None:
@@ -276,10 +270,7 @@ class FeatureReader:
     def _remember(self, layer_id: int, generation: int, offset: int, limit: int, count: int, last: int) -> None:
         """Where the next page begins: behind the last feature of this one, if it is full."""
         if count == limit and last < LAST_ID:
-            with self._lock:
-                self._boundaries[layer_id, generation, offset + limit] = last + 1
-                while len(self._boundaries) > MAX_BOUNDARIES:
-                    self._boundaries.popitem(last=False)
+            self._boundaries.put((layer_id, generation, offset + limit), last + 1)
 
     def _rows_between(self, reader: Reader, layer: Layer, start: int, end: int | None) -> Features:
         statement = f"SELECT id, version{tables(layer).columns}, geometry FROM {features_table(layer.id)} WHERE id >= ?"

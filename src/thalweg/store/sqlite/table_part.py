@@ -36,7 +36,16 @@ from thalweg.store.sqlite.table_batches import batch_maker
 from thalweg.store.sqlite.table_entities import TableCatalogue, package_in, store_table, table_in
 from thalweg.store.sqlite.table_plan import plan
 from thalweg.store.sqlite.table_reading import TableReader
-from thalweg.store.sqlite.table_writing import DryRunDone, Form, Prepared, delete_step, prepare, write, write_batch
+from thalweg.store.sqlite.table_writing import (
+    DryRunDone,
+    Form,
+    Prepared,
+    delete_step,
+    prepare,
+    with_stored_rows,
+    write,
+    write_batch,
+)
 from thalweg.store.sqlite.writer import Transaction, Writer
 
 _log = logging.getLogger(__name__)
@@ -157,6 +166,7 @@ class TablePart:
         records: Sequence[Mapping[str, Any]] = (),
         *,
         method: Method = Method.INSERT,
+        with_rows: bool = False,
         by: Actor | str = "",
     ) -> Future[Written]:
         expected = _expected(table, change)
@@ -180,7 +190,8 @@ class TablePart:
             ready = prepared
             if ready is None or expected is None or (now.fields, now.key) != (expected.fields, expected.key):
                 ready = prepare(form, method, records)
-            return write(tx, now, replace(ready, form=form), actor(by).name)
+            done = write(tx, now, replace(ready, form=form), actor(by).name)
+            return with_stored_rows(tx, form, done) if with_rows else done
 
         return self._table_writer.submit(work)
 
@@ -191,6 +202,7 @@ class TablePart:
         records: Sequence[Mapping[str, Any]],
         *,
         dry_run: bool = False,
+        with_rows: bool = False,
         by: Actor | str = "",
     ) -> Future[Written]:
         who = actor(by).name
@@ -204,6 +216,8 @@ class TablePart:
         def work(tx: Transaction) -> Written:
             now, ready = self._now(tx, table, prepared, records)
             done = write(tx, now, ready, who)
+            if with_rows:
+                done = with_stored_rows(tx, ready.form, done)
             if dry_run:
                 raise DryRunDone(done)
             return done

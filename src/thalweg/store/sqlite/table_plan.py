@@ -36,10 +36,6 @@ MAX_NUMERICS: Final = 400
 _SIGNS: Final = {Operator.LT: "<", Operator.LTE: "<=", Operator.GT: ">", Operator.GTE: ">=", Operator.EQ: "="}
 
 
-class _Never(Exception):
-    """Nothing can match."""
-
-
 @dataclass(slots=True)
 class Plan:
     """The parts that statements are made of.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import apsw
@@ -45,6 +45,7 @@ class Form:
         self.insert = f"INSERT INTO {self.records} (id{columns}) VALUES (?{marks})"
         self.insert_text = insert_text_statement(table)
         self.replace_text = insert_text_statement(table, again=True)
+        self.decoders = _decoders(table.fields)
         self.select = f"SELECT id{columns} FROM {self.records} WHERE id = ?"
         sets = ", ".join(f"f{field.number:d} = ?" for field in table.fields)
         self.update = f"UPDATE {self.records} SET {sets} WHERE id = ?"
@@ -52,6 +53,12 @@ class Form:
         key_columns = [self.fields[place] for place in self.key]
         self.find = f"SELECT id FROM {self.records} WHERE " + " AND ".join(map(_key_condition, key_columns))
         self.key_is_numeric = any(_is_numeric(field) for field in key_columns)
+
+
+def _decoders(fields: Sequence[Field]) -> list[tuple[int, Callable[[Any], Any]]]:
+    """By place in a row that its number leads."""
+    made = ((place, decoder(field)) for place, field in enumerate(fields, 1))
+    return [(place, decode) for place, decode in made if decode is not None]
 
 
 def _is_numeric(field: Field) -> bool:
@@ -177,6 +184,12 @@ def write(tx: Transaction, table: Table, prepared: Prepared, by: str) -> Written
     return Written(table, tuple(numbers), inserted, updated)
 
 
+def with_stored_rows(tx: Transaction, form: Form, done: Written) -> Written:
+    """The same with what is stored now of each record that was written. One that came twice is there once."""
+    rows = [tx.rows(form.select, (number,))[0] for number in dict.fromkeys(done.ids)]
+    return replace(done, rows=decode_rows(rows, form.decoders))
+
+
 def _key_shown(form: Form, row: list[Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for place in form.key:
@@ -297,9 +310,4 @@ def delete_step(
     state.shape += 1
     state.store(tx, table_id)
     reached = rows[-1][0] if len(rows) == DELETE_STEP else last
-    decoders: list[tuple[int, Callable[[Any], Any]]] = []
-    for place, field in enumerate(form.fields, 1):
-        decode = decoder(field)
-        if decode is not None:
-            decoders.append((place, decode))
-    return len(rows), reached, decode_rows(rows[:keep], decoders)
+    return len(rows), reached, decode_rows(rows[:keep], form.decoders)

@@ -208,20 +208,13 @@ class Expressions:
             case "BoolExpr":
                 return self._logic(body, scope)
             case "NullTest":
-                value = self.expression(body["arg"], scope)
-                if value.kind == "unknown":
-                    value = self.coerced(value, "text")
-                word = "IS NULL" if body["nulltesttype"] == "IS_NULL" else "IS NOT NULL"
-                return E(f"({value.sql} {word})", "bool")
+                return self._null_test(body, scope)
             case "BooleanTest":
                 return self._truth(body, scope)
             case "CaseExpr":
                 return self._case(body, scope)
             case "CoalesceExpr":
-                values, wanted = self._listed(body["args"], scope, "COALESCE")
-                if len(values) == 1:
-                    return values[0]
-                return E(f"coalesce({', '.join(v.sql for v in values)})", wanted)
+                return self._first_there(body, scope)
             case "MinMaxExpr":
                 return self._extreme(body, scope)
             case "SubLink":
@@ -233,17 +226,33 @@ class Expressions:
             case "SQLValueFunction":
                 return self._clock(body)
             case "CollateClause":
-                name = names_of(body["collname"])[-1]
-                if name not in ("C", "POSIX", "default", "ucs_basic"):
-                    raise SqlFault(f'collation "{name[:100]}" is not supported; texts are ordered by code points')
-                value = self.expression(body["arg"], scope)
-                if value.kind not in ("text", "unknown"):
-                    raise SqlFault(f"collations are not supported by type {shown(value.kind)}")
-                return value
+                return self._collated(body, scope)
             case "RowExpr":
                 raise SqlFault("rows as values are not supported")
             case _:
                 raise SqlFault(f"Invalid query AST element: {kind}")
+
+    def _null_test(self, body: Node, scope: Scope) -> E:
+        value = self.expression(body["arg"], scope)
+        if value.kind == "unknown":
+            value = self.coerced(value, "text")
+        word = "IS NULL" if body["nulltesttype"] == "IS_NULL" else "IS NOT NULL"
+        return E(f"({value.sql} {word})", "bool")
+
+    def _first_there(self, body: Node, scope: Scope) -> E:
+        values, wanted = self._listed(body["args"], scope, "COALESCE")
+        if len(values) == 1:
+            return values[0]
+        return E(f"coalesce({', '.join(v.sql for v in values)})", wanted)
+
+    def _collated(self, body: Node, scope: Scope) -> E:
+        name = names_of(body["collname"])[-1]
+        if name not in ("C", "POSIX", "default", "ucs_basic"):
+            raise SqlFault(f'collation "{name[:100]}" is not supported; texts are ordered by code points')
+        value = self.expression(body["arg"], scope)
+        if value.kind not in ("text", "unknown"):
+            raise SqlFault(f"collations are not supported by type {shown(value.kind)}")
+        return value
 
     def condition(self, node: Node, scope: Scope, where: str) -> str:
         """An expression that is true or not."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Final
 
 from thalweg.domain.table_sql import SqlFault
@@ -218,87 +219,126 @@ _WIDTHS: Final = {
 }  # fmt: skip
 
 
-def _read(text: str, pattern: str) -> tuple[str, int, int, float, bool]:
-    """Day, hour, minute and second of a text by a pattern; whether anything of it was a time."""
-    fields: dict[str, int] = {}
-    afternoon: bool | None = None
-    place = 0
-    tokens = _tokens(pattern)
-    for number, (key, literal, _) in enumerate(tokens):
-        if not key:
-            if literal.isalnum():
-                place += len(literal)
+_DIGITS: Final = re.compile(r"[0-9]+")
+_HALF: Final = re.compile(r"([AaPp])\.?[Mm]\.?")
+
+
+@lru_cache
+def _digits(most: int) -> re.Pattern[str]:
+    return re.compile(rf"[0-9]{{1,{most}}}")
+
+
+class _Reader:
+    """Reads a text by a pattern, from its start on. ``fields``: numbers by their keys in the pattern."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.place = 0
+        self.fields: dict[str, int] = {}
+        self.afternoon: bool | None = None
+
+    def read(self, pattern: str) -> None:
+        tokens = _tokens(pattern)
+        for (key, literal, _), follows in zip_longest(tokens, tokens[1:]):
+            if not key:
+                self._pass(literal)
                 continue
-            for letter in literal:
-                if letter.isspace():
-                    while text[place : place + 1].isspace():
-                        place += 1
-                elif place < len(text) and not text[place].isalnum():
-                    place += 1
-                while text[place : place + 1].isspace():
-                    place += 1
-            continue
-        while text[place : place + 1].isspace():
-            place += 1
-        if key.upper() in ("MONTH", "MON", "DAY", "DY"):
-            names = MONTHS if key.upper().startswith("MON") else DAYS
-            full = key.upper() in ("MONTH", "DAY")
-            for index, name in enumerate(names, 1):
-                wanted = name if full else name[:3]
-                if text[place : place + len(wanted)].lower() == wanted.lower():
-                    place += len(wanted)
-                    if names is MONTHS:
-                        fields["MM"] = index
-                    break
+            self._pass_blanks()
+            if key.upper() in ("MONTH", "MON", "DAY", "DY"):
+                self._name(key)
+            elif key.upper().replace(".", "") in ("AM", "PM"):
+                self._half_of_day(key)
             else:
-                raise SqlFault(f'invalid value "{text[place : place + 9][:20]}" for "{key}"')
-            continue
-        if key.upper().replace(".", "") in ("AM", "PM"):
-            match = re.match(r"([AaPp])\.?[Mm]\.?", text[place:])
-            if match is None:
-                raise SqlFault(f'invalid value "{text[place : place + 4]}" for "{key}"')
-            afternoon = match[1] in "Pp"
-            place += match.end()
-            continue
-        if key not in _WIDTHS:
-            raise SqlFault(f"the format {key} is not supported for reading")
-        follows = tokens[number + 1 : number + 2]
-        # A field that a separator follows takes all digits there are.
-        alone = not follows or not follows[0][0]
-        match = re.match(
-            r"[0-9]+" if alone and key not in ("MS", "US") else rf"[0-9]{{1,{_WIDTHS[key]}}}", text[place:]
-        )
+                # A field that a separator follows takes all digits there are.
+                self._number(key, alone=follows is None or not follows[0])
+
+    def _pass_blanks(self) -> None:
+        while self.text[self.place : self.place + 1].isspace():
+            self.place += 1
+
+    def _pass(self, literal: str) -> None:
+        """Letters and digits stand for as many signs, a separator for another one or none."""
+        if literal.isalnum():
+            self.place += len(literal)
+            return
+        for letter in literal:
+            here = self.text[self.place : self.place + 1]
+            if here and not letter.isspace() and not here.isalnum():
+                self.place += 1
+            self._pass_blanks()
+
+    def _fault(self, key: str, length: int) -> SqlFault:
+        return SqlFault(f'invalid value "{self.text[self.place : self.place + length]}" for "{key}"')
+
+    def _name(self, key: str) -> None:
+        """Of a month or of a day of the week, which says nothing."""
+        names = MONTHS if key.upper().startswith("MON") else DAYS
+        full = key.upper() in ("MONTH", "DAY")
+        for index, name in enumerate(names, 1):
+            wanted = name if full else name[:3]
+            if self.text[self.place : self.place + len(wanted)].lower() == wanted.lower():
+                self.place += len(wanted)
+                if names is MONTHS:
+                    self.fields["MM"] = index
+                return
+        raise self._fault(key, 9)
+
+    def _half_of_day(self, key: str) -> None:
+        match = _HALF.match(self.text, self.place)
         if match is None:
-            raise SqlFault(f'invalid value "{text[place : place + 4][:20]}" for "{key}"')
+            raise self._fault(key, 4)
+        self.afternoon = match[1] in "Pp"
+        self.place = match.end()
+
+    def _number(self, key: str, alone: bool) -> None:
+        width = _WIDTHS.get(key)
+        if width is None:
+            raise SqlFault(f"the format {key} is not supported for reading")
+        fraction = key in ("MS", "US")
+        match = (_DIGITS if alone and not fraction else _digits(width)).match(self.text, self.place)
+        if match is None:
+            raise self._fault(key, 4)
         digits = match[0][:9]
-        place += match.end()
-        if key in ("MS", "US"):
-            fields["US"] = int(digits.ljust(6 if key == "US" else 3, "0")) * (1 if key == "US" else 1000)
+        self.place = match.end()
+        if fraction:
+            self.fields["US"] = int(digits.ljust(width, "0")) * (1 if key == "US" else 1000)
         else:
-            fields[key] = int(digits)
-    if "YYYY" not in fields:
-        # The year before the first one there.
-        raise SqlFault("timestamp out of range: the format has no YYYY")
-    year = fields["YYYY"]
-    if "DDD" in fields:
+            self.fields[key] = int(digits)
+
+    # -------------------------------------------------------------- what was read
+
+    def day(self) -> str:
+        fields = self.fields
+        if "YYYY" not in fields:
+            # The year before the first one there.
+            raise SqlFault("timestamp out of range: the format has no YYYY")
+        year = fields["YYYY"]
         try:
+            if "DDD" not in fields:
+                return make_day(year, fields.get("MM", 1), fields.get("DD", 1))
             found = date.fromordinal(date(year, 1, 1).toordinal() + fields["DDD"] - 1)
-        except ValueError:
-            found = date.min
-        day = found.isoformat()
-        if found.year != year:
-            raise SqlFault(f'date/time field value out of range: "{text[:100]}"') from None
-    else:
-        try:
-            day = make_day(year, fields.get("MM", 1), fields.get("DD", 1))
-        except SqlFault:
-            raise SqlFault(f'date/time field value out of range: "{text[:100]}"') from None
-    hour = fields.get("HH24", fields.get("HH12", fields.get("HH", 0)))
-    if afternoon is not None or "HH12" in fields or "HH" in fields:
-        if hour > 12 or ("HH24" not in fields and hour < 1):
-            raise SqlFault(f'hour "{hour}" is invalid for the 12-hour clock')
-        hour = hour % 12 + (12 if afternoon else 0)
-    return day, hour, fields.get("MI", 0), fields.get("SS", 0) + fields.get("US", 0) / 1e6, True
+            if found.year == year:
+                return found.isoformat()
+        except (SqlFault, ValueError):
+            pass
+        raise SqlFault(f'date/time field value out of range: "{self.text[:100]}"')
+
+    def clock(self) -> tuple[int, int, float]:
+        """Hour, minute and second."""
+        fields = self.fields
+        hour = fields.get("HH24", fields.get("HH12", fields.get("HH", 0)))
+        if self.afternoon is not None or "HH12" in fields or "HH" in fields:
+            if hour > 12 or ("HH24" not in fields and hour < 1):
+                raise SqlFault(f'hour "{hour}" is invalid for the 12-hour clock')
+            hour = hour % 12 + (12 if self.afternoon else 0)
+        return hour, fields.get("MI", 0), fields.get("SS", 0) + fields.get("US", 0) / 1e6
+
+
+def _read(text: str, pattern: str) -> tuple[str, tuple[int, int, float]]:
+    """Day, and hour, minute and second of a text by a pattern."""
+    reader = _Reader(text)
+    reader.read(pattern)
+    return reader.day(), reader.clock()
 
 
 def to_day(text: str, pattern: str) -> str:
@@ -306,8 +346,8 @@ def to_day(text: str, pattern: str) -> str:
 
 
 def to_instant(text: str, pattern: str) -> int:
-    day, hour, minute, second, _ = _read(text, pattern)
-    return day_clock(day, make_clock(hour, minute, second))
+    day, clock = _read(text, pattern)
+    return day_clock(day, make_clock(*clock))
 
 
 # ------------------------------------------------------------------ numbers

@@ -668,20 +668,24 @@ def _named(node: Node) -> tuple[str, int]:
         case "SQLValueFunction":
             return body["op"].removeprefix("SVFOP_").removesuffix("_N").lower(), 2
         case "SubLink":
-            match body["subLinkType"]:
-                case "EXISTS_SUBLINK":
-                    return "exists", 2
-                case "ARRAY_SUBLINK":
-                    return "array", 2
-                case "EXPR_SUBLINK":
-                    inner: Any = body["subselect"]["SelectStmt"]
-                    while "larg" in inner:
-                        inner = inner["larg"]
-                    if inner.get("targetList"):
-                        target = inner["targetList"][0]["ResTarget"]
-                        if target.get("name"):
-                            return target["name"], 2
-                        if not _is_star(inner["targetList"][0]):
-                            return _named(target["val"])
-            return "", 0
+            return _named_subquery(body)
+    return "", 0
+
+
+def _named_subquery(body: Node) -> tuple[str, int]:
+    match body["subLinkType"]:
+        case "EXISTS_SUBLINK":
+            return "exists", 2
+        case "ARRAY_SUBLINK":
+            return "array", 2
+        case "EXPR_SUBLINK":
+            inner: Any = body["subselect"]["SelectStmt"]
+            while "larg" in inner:
+                inner = inner["larg"]
+            if inner.get("targetList"):
+                target = inner["targetList"][0]["ResTarget"]
+                if target.get("name"):
+                    return target["name"], 2
+                if not _is_star(inner["targetList"][0]):
+                    return _named(target["val"])
     return "", 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 from collections.abc import Callable, Iterator
@@ -575,15 +574,6 @@ def quote_literal(text: str) -> str:
 def quote_ident(text: str) -> str:
     quoted = text.replace('"', '""')
     return text if _PLAIN_IDENTIFIER.fullmatch(text) and is_free(text) else f'"{quoted}"'
-
-
-def encode_bytes(text: str, form: str) -> str:
-    """encode(convert_to(text, 'UTF8'), form), of a text."""
-    if form == "base64":
-        return base64.b64encode(text.encode()).decode()
-    if form == "hex":
-        return text.encode().hex()
-    raise SqlFault(f'unrecognized encoding: "{form[:50]}"')
 
 
 _FORMAT: Final = re.compile(r"%(?:(?P<place>[0-9]{1,3})\$)?(?P<flag>-)?(?P<width>[0-9]{1,4})?(?P<kind>[sIL%])")
