@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.ckan_support import Site
+from tests.store.support import register
 
 from thalweg.domain.access import Role, User
 
@@ -93,6 +94,10 @@ def test_what_a_resource_says_is_derived_and_kept_as_ckan_does(site: Site) -> No
         assert site.act("resource_patch", id=made["id"], format=given)["format"] == shown
     faults = site.error("resource_patch", id=made["id"], size="a", last_modified="b", cache_last_updated="c")
     bad_time = ["Date format incorrect"]
+    # In UTC this is before the first year.
+    assert site.error("resource_patch", id=made["id"], last_modified="0001-01-01T00:00:00+14:00") == {
+        "last_modified": bad_time
+    }
     assert faults == {"size": ["Invalid integer"], "last_modified": bad_time, "cache_last_updated": bad_time}
 
 
@@ -493,6 +498,24 @@ def test_callers_without_name_learn_the_reason(site: Site) -> None:
     for action in ("group_create", "organization_create", "vocabulary_create", "user_create", "resource_create"):
         error = site.act(action, 403 if action != "resource_create" else 409, token="", name="x1")
         assert error["__type"] in ("Authorization Error", "Validation Error")
+
+
+def test_no_id_or_alias_hides_what_is_found_by_the_same_word(site: Site) -> None:
+    """All are found by id first: who may make anything at all must not make what is shown in the place of another's."""
+    package = site.act("package_create", name="another-package", notes="true")
+    site.act("package_create", 409, name="false", id="another-package")
+    site.act("package_create", name="own-name-as-id", id="own-name-as-id")
+    site.table([{"id": "n", "type": "int"}], aliases="another-table", records=[{"n": 1}])
+    site.act("resource_create", 409, package_id=package["id"], url="x", id="another-table")
+    assert site.search("another-table")["total"] == 1
+    for kind in ("group", "organization", "vocabulary"):
+        site.act(f"{kind}_create", name="another-name")
+        site.act(f"{kind}_create", 409, name="false-name", id="another-name")
+    station = register(site.store)
+    (procedure,) = site.act("package_show", id="procedures-of-default")["resources"]
+    hiding = {"resource": {"package_id": package["id"], "name": "h"}, "records": [{"n": 1}]}
+    assert "alias" in site.error("datastore_create", **hiding, aliases=[procedure["id"]])
+    assert site.act("resource_show", id=procedure["id"])["name"] == station.procedure.identifier
 
 
 def test_the_store_is_clean_after_all(site: Site) -> None:
