@@ -169,7 +169,8 @@ class Reader:
 
     @contextmanager
     def brief(self, seconds: float) -> Iterator[None]:
-        """Statements inside are given up, by TooSlow, once they have taken that long together.
+        """Statements inside are given up, by TooSlow, once they have taken that long together, but those that begin
+        and end a snapshot.
 
         The clock is looked at between steps of SQLite's machine, of which one takes long only where a virtual table
         does: words of an index may.
@@ -183,7 +184,7 @@ class Reader:
             self._end = 0.0
 
     def _is_late(self) -> bool:
-        return perf_counter() > self._end
+        return 0.0 < self._end < perf_counter()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -192,12 +193,21 @@ class Reader:
             # One is held already.
             yield
             return
-        self.rows("BEGIN")
+        self._surely("BEGIN")
         try:
             yield
         finally:
             if self.connection.in_transaction:
-                self.rows("COMMIT")
+                self._surely("COMMIT")
+
+    def _surely(self, sql: str) -> None:
+        """Run what is never given up, however late it is: a snapshot would stay open, for all that comes after. Even
+        the shortest statement is interrupted once in a while, as SQLite counts the steps of all its runs."""
+        end, self._end = self._end, 0.0
+        try:
+            self.rows(sql)
+        finally:
+            self._end = end
 
 
 class Readers:
