@@ -35,7 +35,7 @@ def test_reader_cannot_write(readers: Readers) -> None:
 
 
 def test_a_snapshot_ends_however_late_it_is(readers: Readers) -> None:
-    """SQLite counts the steps of all runs of a statement: of so many, BEGIN and COMMIT are looked at now and then, too."""
+    """SQLite counts the steps of all runs of a statement: of so many, BEGIN and COMMIT come to be looked at, too."""
     reader = readers.mine()
     for _ in range(2_000):
         with suppress(TooSlow), reader.brief(0), reader.snapshot():
