@@ -520,3 +520,18 @@ def test_no_id_or_alias_hides_what_is_found_by_the_same_word(site: Site) -> None
 
 def test_the_store_is_clean_after_all(site: Site) -> None:
     assert list(site.store.check()) == []
+
+
+def test_a_list_of_organizations_reads_who_belongs_to_them_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["first-of-three", "second-of-three", "third-of-three"]
+    for name in names:
+        site.act("organization_create", name=name)
+    site.act("user_create", name="una", password="correct horse battery")
+    site.act("organization_member_create", id=names[1], username="una", role="editor")
+    read: list[None] = []
+    as_it_was = site.store.grants
+    monkeypatch.setattr(site.store, "grants", lambda *asked: read.append(None) or as_it_was(*asked))
+    listed = site.act("organization_list", organizations=names, all_fields=True, include_users=True)
+    of_all = {item["name"]: [(user["name"], user["capacity"]) for user in item["users"]] for item in listed}
+    assert of_all == dict(zip(names, ([], [("una", "editor")], []), strict=True))
+    assert len(read) <= 2
