@@ -235,7 +235,11 @@ def test_everything_said_of_an_organization_comes_back(site: Site) -> None:
         "extras": [{"value": ["Missing value"]}]
     }
     assert site.error("organization_create", name="b") == {"name": ["Must be at least 2 characters long"]}
-    assert "image_url" in site.error("organization_create", name="bb", image_url="u" * 2_001)
+    for image_url in ("u" * 2_001, "u\0"):
+        assert "image_url" in site.error("organization_create", name="bb", image_url=image_url)
+    for user in ({"name": 5}, {"name": "root", "capacity": ["admin"]}, {"name": "root", "capacity": {"a": 1}}):
+        for kind in ("organization", "group"):
+            assert "users" in site.error(f"{kind}_create", name="bb", users=[user])
 
 
 def test_lists_are_ordered_and_tell_what_is_asked_for(site: Site) -> None:

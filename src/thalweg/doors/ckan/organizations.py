@@ -77,7 +77,7 @@ def users_given(given: Mapping[str, Any], services: Services) -> dict[str, str] 
     found: dict[str, str] = {}
     for user in users:
         name, capacity = user.get("name") or user.get("id"), user.get("capacity") or "member"
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not isinstance(capacity, str):
             raise fault("users", "Not a list of dicts, each with a name")
         if capacity not in CAPACITIES:
             raise fault("users", f"The capacity of {name[:100]} must be one of {sorted(CAPACITIES)}")
@@ -219,7 +219,7 @@ def _described(given: Mapping[str, Any], old: Workspace) -> Workspace:
         if given.get(name) is not None and not isinstance(given[name], str):
             faults[name] = ["Must be a text"]
     image_url = given.get("image_url", old.image_url) or ""
-    if isinstance(image_url, str) and len(image_url) > MAX_URL:
+    if isinstance(image_url, str) and (len(image_url) > MAX_URL or "\0" in image_url):
         faults["image_url"] = [f"Must be a text of at most {MAX_URL:,} characters"]
     extras = read_extras(given, faults, MAX_WORKSPACE_EXTRAS)
     if faults:
