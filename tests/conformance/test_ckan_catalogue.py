@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.ckan_support import Site
+from tests.store.support import register
 
 from thalweg.domain.access import Role, User
 
@@ -95,6 +96,10 @@ def test_what_a_resource_says_is_derived_and_kept_as_ckan_does(site: Site) -> No
         assert site.act("resource_patch", id=made["id"], format=given)["format"] == shown
     faults = site.error("resource_patch", id=made["id"], size="a", last_modified="b", cache_last_updated="c")
     bad_time = ["Date format incorrect"]
+    # In UTC this is before the first year.
+    assert site.error("resource_patch", id=made["id"], last_modified="0001-01-01T00:00:00+14:00") == {
+        "last_modified": bad_time
+    }
     assert faults == {"size": ["Invalid integer"], "last_modified": bad_time, "cache_last_updated": bad_time}
 
 
@@ -296,7 +301,11 @@ def test_everything_said_of_an_organization_comes_back(site: Site) -> None:
         "extras": [{"value": ["Missing value"]}]
     }
     assert site.error("organization_create", name="b") == {"name": ["Must be at least 2 characters long"]}
-    assert "image_url" in site.error("organization_create", name="bb", image_url="u" * 2_001)
+    for image_url in ("u" * 2_001, "u\0"):
+        assert "image_url" in site.error("organization_create", name="bb", image_url=image_url)
+    for user in ({"name": 5}, {"name": "root", "capacity": ["admin"]}, {"name": "root", "capacity": {"a": 1}}):
+        for kind in ("organization", "group"):
+            assert "users" in site.error(f"{kind}_create", name="bb", users=[user])
 
 
 def test_lists_are_ordered_and_tell_what_is_asked_for(site: Site) -> None:
@@ -514,5 +523,38 @@ def test_callers_without_name_learn_the_reason(site: Site) -> None:
         assert error["__type"] in ("Authorization Error", "Validation Error")
 
 
+def test_no_id_or_alias_hides_what_is_found_by_the_same_word(site: Site) -> None:
+    """All are found by id first: who may make anything at all must not make what is shown in the place of another's."""
+    package = site.act("package_create", name="another-package", notes="true")
+    site.act("package_create", 409, name="false", id="another-package")
+    site.act("package_create", name="own-name-as-id", id="own-name-as-id")
+    site.table([{"id": "n", "type": "int"}], aliases="another-table", records=[{"n": 1}])
+    site.act("resource_create", 409, package_id=package["id"], url="x", id="another-table")
+    assert site.search("another-table")["total"] == 1
+    for kind in ("group", "organization", "vocabulary"):
+        site.act(f"{kind}_create", name="another-name")
+        site.act(f"{kind}_create", 409, name="false-name", id="another-name")
+    station = register(site.store)
+    (procedure,) = site.act("package_show", id="procedures-of-default")["resources"]
+    hiding = {"resource": {"package_id": package["id"], "name": "h"}, "records": [{"n": 1}]}
+    assert "alias" in site.error("datastore_create", **hiding, aliases=[procedure["id"]])
+    assert site.act("resource_show", id=procedure["id"])["name"] == station.procedure.identifier
+
+
 def test_the_store_is_clean_after_all(site: Site) -> None:
     assert list(site.store.check()) == []
+
+
+def test_a_list_of_organizations_reads_who_belongs_to_them_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["first-of-three", "second-of-three", "third-of-three"]
+    for name in names:
+        site.act("organization_create", name=name)
+    site.act("user_create", name="una", password="correct horse battery")
+    site.act("organization_member_create", id=names[1], username="una", role="editor")
+    read: list[None] = []
+    as_it_was = site.store.grants
+    monkeypatch.setattr(site.store, "grants", lambda *asked: read.append(None) or as_it_was(*asked))
+    listed = site.act("organization_list", organizations=names, all_fields=True, include_users=True)
+    of_all = {item["name"]: [(user["name"], user["capacity"]) for user in item["users"]] for item in listed}
+    assert of_all == dict(zip(names, ([], [("una", "editor")], []), strict=True))
+    assert len(read) <= 2

@@ -63,9 +63,15 @@ def test_who_had_more_than_there_is_goes_on_after_what_there_is(site: Site, tabl
     assert events(site.get(f"/datastore/stream/{table}", after="70")) == [(5, None)]
 
 
-def test_filters_pass_over_what_does_not_match(site: Site, table: str) -> None:
+def test_filters_pass_over_what_does_not_match(site: Site, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = events(site.get(f"/datastore/stream/{table}", after="0", filters='{"n": {"lt": 2}}', fields="n"))
     assert found == [(0, None), (1, {"n": 0}), (2, {"n": 1}), (5, None)]
+    # Where there are many, an answer ends with the last that it looked at, and the next one goes on.
+    monkeypatch.setattr(follow, "MAX_LOOKED", 2)
+    asked = {"filters": '{"n": [1, 4]}', "fields": "n"}
+    for after, expected in ((0, [(2, {"n": 1}), (2, None)]), (2, [(4, None)]), (4, [(5, {"n": 4}), (5, None)])):
+        found = events(site.get(f"/datastore/stream/{table}", after=str(after), **asked))
+        assert found == [(after, None), *expected]
 
 
 def test_many_records_come_in_parts(site: Site, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,3 +177,21 @@ def test_all_who_wait_are_told_whatever_the_bound_of_long_requests(
         assert len(made) < 25
     finally:
         site.close()
+
+
+def test_a_client_that_goes_leaves_the_others_their_answer() -> None:
+    together = followers.Together[int]("test")
+    asked, let_go = threading.Event(), threading.Event()
+
+    def busy() -> int:
+        asked.set()
+        assert let_go.wait(WAIT_S)
+        return 0
+
+    held = [together.made(number, busy) for number in range(followers.MAKERS)]
+    assert asked.wait(WAIT_S)
+    gone, stays = together.made("same", lambda: 7), together.made("same", lambda: 8)
+    gone.cancel()
+    let_go.set()
+    assert stays.result(WAIT_S) == 7
+    assert [future.result(WAIT_S) for future in held] == [0] * followers.MAKERS

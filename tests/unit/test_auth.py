@@ -360,7 +360,8 @@ def test_a_hash_of_ckan_is_verified_and_renewed_at_the_first_sign_in(accounts: M
     assert accounts.by_name["ann"].password_hash == OF_CKAN
     # A sign-in must not take minutes, and a text that is no hash would let nobody in.
     assert MAX_PBKDF2_ROUNDS == 1_000_000
-    for wrong in (OF_CKAN.replace("25000", "1000001"), OF_CKAN[:-1], "$6$x$y", "longpassword1"):
+    cut = OF_CKAN.replace("Zow$", "Zo$")
+    for wrong in (OF_CKAN.replace("25000", "1000001"), OF_CKAN[:-1], cut, "$6$x$y", "longpassword1"):
         with pytest.raises(InvalidParameter, match=r"pbkdf2-sha512"):
             access.add_user("bob", Role.VIEWER, "", password_hash=wrong)
     assert "bob" not in accounts.by_name

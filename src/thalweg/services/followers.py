@@ -167,6 +167,9 @@ class Together(Generic[T]):
 
 
 def _settle(future: Future[Any], error: BaseException | None, done: Future[Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        # Its client has gone; the others are not to go without.
+        return
     if error is not None:
         future.set_exception(error)
     else:

@@ -257,6 +257,10 @@ class TableService:
         self, table: Table, change: TableChange, records: Sequence[Any], *, with_rows: bool, by: Actor
     ) -> Future[Written]:
         self._check_resource(table)
+        for alias in change.aliases or ():
+            if self.procedures.find(alias) is not None:
+                # It would hide the procedure.
+                raise InvalidParameter("alias", f'The alias "{alias[:200]}" already exists.')
         return self._store.alter_table(table, with_index(table, change), records, with_rows=with_rows, by=by)
 
     def write(

@@ -180,9 +180,10 @@ def instant(value: Any) -> str | None:
         return None
     try:
         found = datetime.fromisoformat(value.strip())
-    except ValueError:
+        return (found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
+    except (ValueError, OverflowError):
+        # The latter of what is before the first year, or after the last, in UTC.
         return None
-    return (found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
 
 
 def is_id(text: str) -> bool:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import orjson
 
-from thalweg.domain.tables import ROW_ID, AllOf, Compare, Operator, SortKey, Table, TableQuery
+from thalweg.domain.tables import EVERYTHING, ROW_ID, AllOf, Compare, Operator, SortKey, Table, TableQuery
 from thalweg.doors.ckan.errors import NoSuchPage, fault
 from thalweg.doors.ckan.reading import Parameters
 from thalweg.doors.ckan.rows import RowWriter
@@ -30,6 +30,8 @@ PATH: Final = "datastore/stream/"
 EVENT_STREAM: Final = "text/event-stream;charset=UTF-8"
 MAX_EVENTS: Final = 250
 """Records of one answer."""
+MAX_LOOKED: Final = 100_000
+"""Records that filters look through for one answer, some tenths of a second, as others wait for the same threads."""
 MAX_BYTES: Final = 4 << 20
 """Their text together, but for the first one."""
 WAIT_S: Final = 15.0
@@ -92,6 +94,8 @@ def _events(table: Table, query: TableQuery, after: int, services: Services) -> 
     newest = services.tables.newest(table)
     # Another file may have come, whose records count from 1: who had more of them goes on after these.
     after = min(after, newest)
+    if query.where != EVERYTHING:
+        newest = min(newest, _reach(table, after, newest, services))
     columns = query.fields or (ROW_ID, *(field.name for field in table.fields))
     bounds = (Compare(ROW_ID, Operator.GT, (after,)), Compare(ROW_ID, Operator.LTE, (newest,)))
     asked = replace(
@@ -113,6 +117,14 @@ def _events(table: Table, query: TableQuery, after: int, services: Services) -> 
     if whole and len(rows) < MAX_EVENTS and newest > after:
         lines.append(b"id: %d\nevent: metadata\ndata: %b\n\n" % (newest, table.uuid.encode()))
     return b"".join(lines)
+
+
+def _reach(table: Table, after: int, newest: int, services: Services) -> int:
+    """The number of the last record that one answer looks at."""
+    where = Compare(ROW_ID, Operator.GT, (after,))
+    query = TableQuery((ROW_ID,), where, sort=(SortKey(ROW_ID),), total=False)
+    rows = services.tables.search(table, query).run(1, MAX_LOOKED - 1).rows
+    return int(rows[0][0]) if rows else newest
 
 
 def _objects(table: Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:

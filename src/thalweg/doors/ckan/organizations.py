@@ -77,7 +77,7 @@ def users_given(given: Mapping[str, Any], services: Services) -> dict[str, str] 
     found: dict[str, str] = {}
     for user in users:
         name, capacity = user.get("name") or user.get("id"), user.get("capacity") or "member"
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not isinstance(capacity, str):
             raise fault("users", "Not a list of dicts, each with a name")
         if capacity not in CAPACITIES:
             raise fault("users", f"The capacity of {name[:100]} must be one of {sorted(CAPACITIES)}")
@@ -98,7 +98,8 @@ def organization_list(call: Call, services: Services) -> Response:
     found = found[offset : offset + min(limit, MAX_LISTED)]
     if not read.boolean("all_fields", False):
         return answer(call, [workspace.name for workspace in found])
-    return answer(call, [told(_whole(item, counts, call, services), read, listed=True) for item in found])
+    members = _members(services)
+    return answer(call, [told(_whole(item, counts, members, call, services), read, listed=True) for item in found])
 
 
 def organization_autocomplete(call: Call, services: Services) -> Response:
@@ -123,11 +124,13 @@ def _organization(workspace: Workspace, counts: Mapping[str, int]) -> dict[str, 
     }
 
 
-def _whole(workspace: Workspace, counts: Mapping[str, int], call: Call, services: Services) -> dict[str, Any]:
+def _whole(
+    workspace: Workspace, counts: Mapping[str, int], members: _Members, call: Call, services: Services
+) -> dict[str, Any]:
     return {
         **_organization(workspace, counts),
         "extras": [{"key": key, "value": value} for key, value in workspace.extras],
-        "users": _users(call, services, workspace),
+        "users": _users(workspace, members, call, services),
         "groups": [],
         "tags": [],
     }
@@ -137,7 +140,9 @@ def organization_show(call: Call, services: Services) -> Response:
     """A workspace."""
     read = Parameters(call.parameters)
     workspace = workspace_named(services, _key(call), call.request.principal)
-    found = told(_whole(workspace, package_counts(call, services), call, services), read, listed=False)
+    found = told(
+        _whole(workspace, package_counts(call, services), _members(services), call, services), read, listed=False
+    )
     if read.boolean("include_datasets", False):
         query = PackageQuery(Value("organization", workspace.name), limit=MAX_SHOWN_PACKAGES, private=True)
         page = services.packages.search(query, call.request.principal)
@@ -151,16 +156,23 @@ def _key(call: Call) -> str:
     return read.text("id") or read.text("name") or read.required("id")
 
 
-def _users(call: Call, services: Services, workspace: Workspace) -> list[dict[str, Any]]:
+_Members = Mapping[Scope, list[dict[str, Any]]]
+
+
+def _members(services: Services) -> _Members:
+    """Who holds roles for what, of all workspaces together: a list of them reads it once."""
+    found: dict[Scope, list[dict[str, Any]]] = {}
+    for grant in services.access.grants():
+        if grant.principal:
+            name = grant.principal
+            user = {"id": name, "name": name, "capacity": capacity_of(grant.role), "state": "active"}
+            found.setdefault(grant.scope, []).append(user)
+    return found
+
+
+def _users(workspace: Workspace, members: _Members, call: Call, services: Services) -> list[dict[str, Any]]:
     """Who holds a role for the workspace; told to those alone who manage it."""
-    if not _manages(services, call.request.principal, workspace):
-        return []
-    scope = Scope(workspace.id)
-    return [
-        {"id": grant.principal, "name": grant.principal, "capacity": capacity_of(grant.role), "state": "active"}
-        for grant in services.access.grants()
-        if grant.scope == scope and grant.principal
-    ]
+    return members.get(Scope(workspace.id), []) if _manages(services, call.request.principal, workspace) else []
 
 
 def _manages(services: Services, principal: Principal, workspace: Workspace) -> bool:
@@ -212,7 +224,7 @@ def _described(given: Mapping[str, Any], old: Workspace) -> Workspace:
         if given.get(name) is not None and not isinstance(given[name], str):
             faults[name] = ["Must be a text"]
     image_url = given.get("image_url", old.image_url) or ""
-    if isinstance(image_url, str) and len(image_url) > MAX_URL:
+    if isinstance(image_url, str) and (len(image_url) > MAX_URL or "\0" in image_url):
         faults["image_url"] = [f"Must be a text of at most {MAX_URL:,} characters"]
     extras = read_extras(given, faults, MAX_WORKSPACE_EXTRAS)
     if faults:
@@ -277,7 +289,7 @@ def _put(call: Call, services: Services, workspace: Workspace) -> Response:
         raise fault(names.get(error.parameter or "", error.parameter or "name"), error.message) from None
     if users is not None:
         _set_members(call, services, made, users)
-    return answer(call, _whole(made, package_counts(call, services), call, services))
+    return answer(call, _whole(made, package_counts(call, services), _members(services), call, services))
 
 
 def _set_members(call: Call, services: Services, workspace: Workspace, wanted: Mapping[str, str]) -> None:
@@ -365,7 +377,10 @@ def members_of(call: Call, services: Services, key: str, kind: str) -> list[tupl
         return None
     found: list[tuple[str, str, str]] = []
     if kind in ("", "user"):
-        found += [(user["id"], "user", user["capacity"].capitalize()) for user in _users(call, services, workspace)]
+        found += [
+            (user["id"], "user", user["capacity"].capitalize())
+            for user in _users(workspace, _members(services), call, services)
+        ]
     if kind in ("", "package"):
         query = PackageQuery(Value("organization", workspace.name), limit=MAX_LISTED, private=True)
         page = services.packages.search(query, call.request.principal)

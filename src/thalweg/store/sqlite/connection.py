@@ -178,7 +178,8 @@ class Reader:
     @contextmanager
     def brief(self, steps: int, seconds: float) -> Iterator[None]:
         """Statements inside are given up, by TooLong, once they have taken so many steps of SQLite's machine together,
-        or that much time. One step takes long only where a virtual table does: words of an index may.
+        or that much time, but those that begin and end a snapshot. One step takes long only where a virtual table does:
+        words of an index may.
         """
         self._left = steps // BRIEF_STEPS
         self._end = perf_counter() + seconds
@@ -190,6 +191,8 @@ class Reader:
             self._end = 0.0
 
     def _is_late(self) -> bool:
+        if not self._end:
+            return False
         self._left -= 1
         return self._left < 0 or perf_counter() > self._end
 
@@ -200,12 +203,21 @@ class Reader:
             # One is held already.
             yield
             return
-        self.rows("BEGIN")
+        self._surely("BEGIN")
         try:
             yield
         finally:
             if self.connection.in_transaction:
-                self.rows("COMMIT")
+                self._surely("COMMIT")
+
+    def _surely(self, sql: str) -> None:
+        """Run what is never given up, however late it is: a snapshot would stay open, for all that comes after. Even
+        the shortest statement is interrupted once in a while, as SQLite counts the steps of all its runs."""
+        end, self._end = self._end, 0.0
+        try:
+            self.rows(sql)
+        finally:
+            self._end = end
 
 
 class Readers:

@@ -107,12 +107,18 @@ def refuse_taken(
             raise AlreadyExists(parameter, f"There is a {what} with the {word} '{value[:200]}' already.")
 
 
-def refuse_taken_uuid(tx: Transaction, table: str, uuid: str, own_id: int, parameter: str) -> str:
-    """The uuid, for an empty text the stored one or a new one; uuids are unique in the whole store."""
+def refuse_taken_uuid(
+    tx: Transaction, table: str, uuid: str, own_id: int, parameter: str, *, by_name: bool = False
+) -> str:
+    """The uuid, for an empty text the stored one or a new one; uuids are unique in the whole store.
+
+    by_name  entities of the table are found by their uuid or their name, too: one that is another's name would hide it
+    """
     if not uuid:
         rows = tx.rows(f"SELECT uuid FROM {table} WHERE id = ?", (own_id,))  # noqa: S608
         return str(rows[0][0]) if rows else new_uuid()
-    sql = f"SELECT 1 FROM {table} WHERE uuid = ? AND id <> ?"  # noqa: S608
+    name = "name" if by_name else "NULL"
+    sql = f"SELECT 1 FROM {table} WHERE (uuid = ?1 OR {name} = ?1) AND id <> ?2"  # noqa: S608
     if tx.rows(sql, (uuid, own_id)):
         raise AlreadyExists(parameter, f"The UUID {uuid[:60]} is in use already.")
     return uuid
@@ -129,7 +135,7 @@ def put_workspace(tx: Transaction, workspace: Workspace) -> Workspace:
     for (other,) in tx.rows(FIND_WORKSPACE, (workspace.name,)):
         if other != workspace.id:
             raise AlreadyExists("workspace", f"There is a workspace '{workspace.name[:200]}' already.")
-    uuid = refuse_taken_uuid(tx, "workspace", workspace.uuid, workspace.id, "uuid")
+    uuid = refuse_taken_uuid(tx, "workspace", workspace.uuid, workspace.id, "uuid", by_name=True)
     document = workspace_document(workspace)
     if workspace.id == 0:
         ((workspace_id,),) = tx.rows(INSERT_WORKSPACE, (uuid, workspace.name, document))

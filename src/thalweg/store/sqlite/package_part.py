@@ -191,7 +191,7 @@ class PackagePart:
                     raise AlreadyExists("name", "Group name already exists in database")
             record(tx, by, f"{'change' if group.id else 'add'} group", group.name)
             if group.id == 0:
-                uuid = refuse_taken_uuid(tx, "package_group", group.uuid, 0, "id")
+                uuid = refuse_taken_uuid(tx, "package_group", group.uuid, 0, "id", by_name=True)
                 made = replace(group, uuid=uuid, created_us=tx.now_us, generation=1)
                 sql = "INSERT INTO package_group (uuid, name, generation, document) VALUES (?, ?, 1, ?) RETURNING id"
                 return replace(made, id=tx.rows(sql, (made.uuid, made.name, _group_document(made)))[0][0])
@@ -253,7 +253,7 @@ class PackagePart:
             document = to_json(tags, "tags")
             record(tx, by, f"{'change' if vocabulary.id else 'add'} vocabulary", vocabulary.name)
             if vocabulary.id == 0:
-                uuid = refuse_taken_uuid(tx, "vocabulary", vocabulary.uuid, 0, "id")
+                uuid = refuse_taken_uuid(tx, "vocabulary", vocabulary.uuid, 0, "id", by_name=True)
                 made = replace(vocabulary, uuid=uuid, tags=tags)
                 sql = "INSERT INTO vocabulary (uuid, name, document) VALUES (?, ?, ?) RETURNING id"
                 return replace(made, id=tx.rows(sql, (made.uuid, made.name, document))[0][0])

@@ -12,7 +12,7 @@ from thalweg.domain.table_values import FieldType
 from thalweg.domain.tables import Field, Package, Table
 from thalweg.store.sqlite.connection import Readers, Row
 from thalweg.store.sqlite.entities import new_uuid, to_json
-from thalweg.store.sqlite.entity_writes import drop_grants_on
+from thalweg.store.sqlite.entity_writes import drop_grants_on, refuse_taken_uuid
 from thalweg.store.sqlite.package_files import take_file
 from thalweg.store.sqlite.package_index import index_package, index_resource
 from thalweg.store.sqlite.writer import Transaction
@@ -54,6 +54,7 @@ UPDATE_TABLE: Final = """
     WHERE id = ?"""
 NEXT_POSITION: Final = "SELECT coalesce(max(position), -1) + 1 FROM package_resource WHERE package_id = ?"
 FIND_UUID: Final = "SELECT 1 FROM package_resource WHERE uuid = ?"
+FIND_ALIAS: Final = "SELECT table_id FROM table_alias WHERE name = ?"
 
 MAX_KEPT: Final = 20_000
 """Most packages, and most resources, that a process remembers."""
@@ -234,9 +235,8 @@ def put_package(tx: Transaction, package: Package) -> Package:
         if number != package.id:
             raise AlreadyExists("name", "That URL is already in use.")
     if package.id == 0:
-        made = replace(package, uuid=package.uuid or new_uuid(), created_us=tx.now_us, modified_us=tx.now_us)
-        if tx.rows(PACKAGE_BY_UUID, (made.uuid,)):
-            raise AlreadyExists("id", "Dataset id already exists")
+        uuid = refuse_taken_uuid(tx, "package", package.uuid, 0, "id", by_name=True)
+        made = replace(package, uuid=uuid, created_us=tx.now_us, modified_us=tx.now_us)
         values = (made.workspace_id, made.uuid, made.name, _package_document(made))
         made = replace(made, id=int(tx.rows(INSERT_PACKAGE, values)[0][0]), generation=1)
         index_package(tx, made)
@@ -276,7 +276,7 @@ def put_resource(tx: Transaction, table: Table) -> Table:
     touch_package(tx, package.id)
     if table.id == 0:
         uuid = table.uuid or new_uuid()
-        if tx.rows(FIND_UUID, (uuid,)):
+        if tx.rows(FIND_UUID, (uuid,)) or tx.rows(FIND_ALIAS, (uuid,)):
             raise AlreadyExists("id", "Resource id already exists.")
         position = tx.rows(NEXT_POSITION, (package.id,))[0][0]
         made = Table(

@@ -24,13 +24,12 @@ from thalweg.store.sqlite.entity_writes import drop_grants_on
 from thalweg.store.sqlite.package_files import take_file
 from thalweg.store.sqlite.package_index import forget_resource
 from thalweg.store.sqlite.table_cells import texter, texts_of_rows
-from thalweg.store.sqlite.table_entities import store_table
+from thalweg.store.sqlite.table_entities import FIND_ALIAS, FIND_UUID, store_table
 from thalweg.store.sqlite.table_log import State, append_log
 from thalweg.store.sqlite.writer import Transaction
 
 NEW_PART: Final = "INSERT INTO table_part (table_id) VALUES (?) RETURNING id"
 PUT_STATE: Final = "INSERT INTO table_state (table_id) VALUES (?) ON CONFLICT DO NOTHING"
-FIND_ALIAS: Final = "SELECT table_id FROM table_alias WHERE name = ?"
 PUT_ALIAS: Final = "INSERT INTO table_alias (name, table_id) VALUES (?, ?)"
 DROP_ALIASES: Final = "DELETE FROM table_alias WHERE table_id = ?"
 REMOVE: Final = "INSERT INTO table_removal (part, table_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -270,7 +269,7 @@ def set_aliases(tx: Transaction, table: Table, aliases: tuple[str, ...]) -> tupl
     for name in aliases:
         if not is_field_name(name) or "%" in name or len(name.encode("utf-8", "replace")) > MAX_FIELD_NAME:
             raise InvalidParameter("alias", f'"{name[:200]}" is not a valid alias name')
-        if tx.rows(FIND_ALIAS, (name,)) or tx.rows("SELECT 1 FROM package_resource WHERE uuid = ?", (name,)):
+        if tx.rows(FIND_ALIAS, (name,)) or tx.rows(FIND_UUID, (name,)):
             raise InvalidParameter("alias", f'The alias "{name[:200]}" already exists.')
         tx.rows(PUT_ALIAS, (name, table.id))
     return aliases
