@@ -12,7 +12,7 @@ import pytest
 
 from thalweg.domain.errors import DamagedData, InvalidRequest, StoreUnavailable, ThalwegError
 from thalweg.store import open_store
-from thalweg.store.sqlite.connection import Readers, TooSlow, connect, domain_error
+from thalweg.store.sqlite.connection import Readers, TooLong, connect, domain_error
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_snapshot_ends_however_late_it_is(readers: Readers) -> None:
     """SQLite counts the steps of all runs of a statement: of so many, BEGIN and COMMIT come to be looked at, too."""
     reader = readers.mine()
     for _ in range(2_000):
-        with suppress(TooSlow), reader.brief(0), reader.snapshot():
+        with suppress(TooLong), reader.brief(0, 0), reader.snapshot():
             reader.rows("SELECT 1")
         assert not reader.connection.in_transaction
 
