@@ -186,6 +186,7 @@ SELECT to_char(day, 'YYYY"W"WW') AS a FROM readings ORDER BY _id
 SELECT to_char(1234.567, '9999.99') AS a, to_char(-5, '999') AS b, to_char(5, '000') AS c, to_char(1234567, '9,999,999') AS d, to_char(0.5, 'FM0.00') AS e, to_char(12.5, 'FM999.999') AS f, to_char(12345, '999') AS g
 SELECT to_char(0, '999') AS a, to_char(0.0, '9.99') AS b, to_char(-0.5, '0.9') AS c, to_char(12, 'S999') AS d, to_char(1.5::float, '999D99') AS e, to_char(0.1, 'FM9.99') AS f
 SELECT to_date('31.12.2020', 'DD.MM.YYYY') AS a, to_date('2020 Feb 3', 'YYYY Mon DD') AS b, to_date('20200115', 'YYYYMMDD') AS c
+SELECT to_date('2020-00-00', 'YYYY-MM-DD') AS a, to_date('2020-000', 'YYYY-DDD') AS b, to_date('0001-000', 'YYYY-DDD') AS c
 SELECT to_timestamp('2020-01-02 03:04:05', 'YYYY-MM-DD HH24:MI:SS') AS a, to_timestamp(1577836800) AS b, to_timestamp(1577836800.25) AS c, to_timestamp('05/06/2020 07:08 PM', 'DD/MM/YYYY HH12:MI PM') AS d
 SELECT interval '1 day' AS a, interval '1.5 hours' AS b, interval '-3 days' AS c, interval '1 year 2 months 3 days 4 hours 5 minutes 6 seconds' AS d, interval 'P1DT2H' AS e, interval '2 weeks' AS f, interval '90 minutes' AS g
 SELECT interval '1 day' * 3 AS a, interval '1 month' * 1.5 AS b, interval '1 day' / 2 AS c, interval '1 day' + interval '1 hour' AS d, -interval '1 day 1 hour' AS e, 2 * interval '45 seconds' AS f

@@ -90,6 +90,7 @@ SELECT power(-1.0, 0.5)
 SELECT to_char(1, 'SG9S')
 SELECT 'x' || '1'::jsonb
 SELECT to_date('2020-400', 'YYYY-DDD')
+SELECT to_date('0001-400', 'YYYY-DDD')
 SELECT interval '1 day 1 day'
 SELECT interval '1 hour 02:00'
 SELECT interval '1day2hours'

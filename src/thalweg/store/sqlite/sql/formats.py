@@ -314,8 +314,9 @@ class _Reader:
             raise SqlFault("timestamp out of range: the format has no YYYY")
         year = fields["YYYY"]
         try:
-            if "DDD" not in fields:
-                return make_day(year, fields.get("MM", 1), fields.get("DD", 1))
+            # Zero stands for what is not given.
+            if not fields.get("DDD"):
+                return make_day(year, fields.get("MM") or 1, fields.get("DD") or 1)
             found = date.fromordinal(date(year, 1, 1).toordinal() + fields["DDD"] - 1)
             if found.year == year:
                 return found.isoformat()
