@@ -281,6 +281,9 @@ def test_users_come_with_the_hashes_of_their_passwords(site: Site) -> None:
     site.act("user_update", 403, token=token, id="moved", password_hash=stored)
     assert "password_hash" in site.error("user_create", name="moved-too", password_hash="cleartext")
     assert "password_hash" not in site.act("user_show", id="moved", include_password_hash=True)
+    # A password counts more, here as in updates.
+    site.act("user_create", name="moved-three", password="long enough", password_hash=stored)
+    assert site.store.user("moved-three").password_hash.startswith("$argon2id$")
 
 
 def test_everything_said_of_an_organization_comes_back(site: Site) -> None:

@@ -99,7 +99,7 @@ def user_show(call: Call, services: Services) -> Response:
 
 def user_create(call: Call, services: Services) -> Response:
     """Make an account. It may do what is public, and more by its roles in organizations; ``sysadmin``: everything.
-    In place of a password ``password_hash`` is taken, as CKAN's dumps of users have it."""
+    Without a password its ``password_hash`` is taken, as CKAN's dumps of users have it."""
     require(call.request.principal, Action.ADMINISTER, SERVER)
     read = Parameters(call.parameters)
     password_hash = read.text("password_hash")
@@ -107,7 +107,7 @@ def user_create(call: Call, services: Services) -> Response:
     name, password = read.text("name"), read.text("password")
     role = Role.ADMIN if read.boolean("sysadmin", False) else Role.NOTHING
     by = call.request.actor("ckan", call.name)
-    services.access.add_user(name, role, password, password_hash=password_hash, by=by)
+    services.access.add_user(name, role, password, password_hash="" if password else password_hash, by=by)
     return answer(call, user_document(_own_or_any(call, services, name)))
 
 
