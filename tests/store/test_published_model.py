@@ -17,13 +17,26 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.store.published_support import Told, pages, publish, told, work
-from tests.store.support import BACKENDS, EVERY_KIND, STEP, T0, WAIT_S, Backend, block, insertion, kinds_of, register
+from tests.store.support import (
+    BACKENDS,
+    EVERY_KIND,
+    STEP,
+    T0,
+    WAIT_S,
+    Backend,
+    block,
+    insertion,
+    kinds_of,
+    register,
+    series,
+)
 
 from thalweg.domain.blocks import ValueKind
 from thalweg.domain.observations import OnDuplicate
 from thalweg.domain.published import SourceKind
 from thalweg.domain.store import Store
 from thalweg.domain.time import Interval
+from thalweg.services import published_work
 from thalweg.store.sqlite import published
 
 Key = tuple[int, int, int]
@@ -245,3 +258,27 @@ def test_a_published_procedure_tells_its_history_once_and_closed_pages_stay(
     finally:
         backend.close()
         shutil.rmtree(folder)
+
+
+def test_full_pages_that_work_was_cut_off_before_are_closed_by_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kill between two steps: nothing was written since, and yet there is something to do."""
+    station = register(store, "ALPHA", [series("a")])
+    stream = publish(store, station.workspace_id, SourceKind.PROCEDURE, station.procedure.id, page_size=2)
+    (a,) = station.ids
+    ends = [T0 + n * STEP for n in range(11)]
+    store.insert(station.workspace_id, [insertion(station, block(ends, {a: list(range(11))}))]).result(WAIT_S)
+    monkeypatch.setattr(published_work, "PAGES_AT_ONCE", 2)
+    monkeypatch.setattr(published_work, "SLICE_S", 0)
+    first = published_work.PublishedWork(store)
+    store.publish_parts(stream.id).result(WAIT_S)
+    assert first._part(stream, station.track, lambda: True) is None
+    assert store.parts(stream.id)[station.track].pages == 2
+    monkeypatch.setattr(published_work, "SLICE_S", 60)
+    work(store)
+    assert store.parts(stream.id)[station.track].pages == 5
+    found = [told(member).value for node in pages(store, stream, station.track) for member in node.members]
+    assert found == list(range(11))
+    # Now there is nothing left to look at.
+    assert store.waiting_parts(stream.id, -1, limit=10)[0] == []

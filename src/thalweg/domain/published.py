@@ -204,10 +204,13 @@ class PublishedStore(Protocol):
         part: Part,
         pages: Sequence[ClosedPage],
         changed: Sequence[tuple[int, int, int]],
+        *,
+        is_all: bool,
     ) -> Future[bool]:
         """Close pages of a part one after another.
 
         changed  keys of the rows that changes on these pages are of
+        is_all   whether no other page was full; otherwise the part goes on waiting, whatever becomes of who closes
         returns  False, with nothing done, if the part has other pages by now, or is gone
         """
         ...

@@ -190,17 +190,18 @@ class PublishedWork:
             limit = rows_a_page(stream, catalogue, track.procedure_id)
             at_once = max(min(PUBLISHED_ROWS // limit, PAGES_AT_ONCE), 1)
             found = self._store.published_rows(stream.id, track_id, part.mark, limit * at_once)
+            is_all = len(found) < limit * at_once
             terms = terms_of(catalogue, track)
             pages = list(cut(found, part.mark, limit, terms))
             if pages:
                 # Of rows on pages closed before: those on pages of this step cost no more than others.
                 keys = (item.rows.key(row) for item in found.changes for row in range(len(item.rows)))
                 changed = [key for key in keys if key <= part.mark.key]
-                if not self._store.close_pages(stream.id, part, pages, changed).result():
+                if not self._store.close_pages(stream.id, part, pages, changed, is_all=is_all).result():
                     continue
                 while self._store.settle_page(stream.id, track_id):
                     continue
-            if len(found) < limit * at_once:
+            if is_all:
                 return limit - len(found) % limit
             if is_late():
                 return None

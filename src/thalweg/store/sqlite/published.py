@@ -93,8 +93,8 @@ ADD_PAGE: Final = """
         least_us, greatest_us, bucket, terms)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 MOVE_MARK: Final = """
-    UPDATE published_track SET pages = ?, members = members + ?, generation = ?, end_us = ?, begin_us = ?,
-        result_us = ?, sequence = ?, row = ?
+    UPDATE published_track SET pages = ?, members = members + ?, generation = ifnull(?, generation), end_us = ?,
+        begin_us = ?, result_us = ?, sequence = ?, row = ?
     WHERE stream_id = ? AND track_id = ?"""
 TOUCH: Final = """
     UPDATE published_page SET touched = touched + 1
@@ -244,7 +244,7 @@ def add_parts(tx: Transaction, stream_id: int, source: Source) -> int:
     return len(tx.rows(statement, (stream_id, source.target, source.newest, mark.end_us)))
 
 
-def close_pages(tx: Transaction, stream_id: int, part: Part, pages: Sequence[ClosedPage]) -> bool:
+def close_pages(tx: Transaction, stream_id: int, part: Part, pages: Sequence[ClosedPage], is_all: bool) -> bool:
     """See ``PublishedStore.close_pages``; each page's changed rows are told by ``touch_pages``."""
     track_id = part.track_id
     if not pages or tx.rows(PAGES_OF, (stream_id, track_id)) != [(part.pages,)]:
@@ -262,7 +262,8 @@ def close_pages(tx: Transaction, stream_id: int, part: Part, pages: Sequence[Clo
             ),
         )  # fmt: skip
     members = sum(page.members for page in pages)
-    tx.rows(MOVE_MARK, (part.pages + len(pages), members, part.generation, *pages[-1].mark, stream_id, track_id))
+    generation = part.generation if is_all else None
+    tx.rows(MOVE_MARK, (part.pages + len(pages), members, generation, *pages[-1].mark, stream_id, track_id))
     return True
 
 

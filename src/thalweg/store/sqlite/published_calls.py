@@ -56,10 +56,10 @@ class PublishedCalls:
         return published.read_ranges(self._published_readers, stream_id, track_id, bucket, digits, limit)
 
     def close_pages(
-        self, stream_id: int, part: Part, pages: Sequence[ClosedPage], changed: Sequence[Key]
+        self, stream_id: int, part: Part, pages: Sequence[ClosedPage], changed: Sequence[Key], *, is_all: bool
     ) -> Future[bool]:
         def work(tx: Transaction) -> bool:
-            if not published.close_pages(tx, stream_id, part, pages):
+            if not published.close_pages(tx, stream_id, part, pages, is_all):
                 return False
             published.touch_pages(tx, stream_id, part.track_id, changed)
             return True
