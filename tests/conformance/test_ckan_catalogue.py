@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,13 +9,6 @@ from tests.conformance.ckan_support import Site
 from tests.store.support import register
 
 from thalweg.domain.access import Role, User
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    made = Site(tmp_path_factory.mktemp("ckan"))
-    yield made
-    made.close()
 
 
 def token_of(site: Site, name: str, role: Role = Role.NOTHING) -> str:

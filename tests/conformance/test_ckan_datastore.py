@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,14 +12,6 @@ from lxml import etree
 from tests.conformance.ckan_support import Site
 
 from thalweg.doors.ckan import search
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    made = Site(tmp_path_factory.mktemp("ckan"))
-    yield made
-    made.close()
-
 
 BOOKS = [
     {"b": "annakarenina", "author": "tolstoy", "published": "2005-03-01", "n": [1, 2], "d": {"a": 1.50}},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -35,13 +34,6 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 PARAMETERS = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=5)
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    made = Site(tmp_path_factory.mktemp("ckan"))
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

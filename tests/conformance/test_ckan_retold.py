@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -17,13 +16,6 @@ from lxml import etree
 from tests.conformance.ckan_support import Site
 
 ODD = [{"id": "the year", "type": "int"}, {"id": "foo%bar", "type": "text"}, {"id": "a;b", "type": "text"}]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    made = Site(tmp_path_factory.mktemp("ckan"))
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

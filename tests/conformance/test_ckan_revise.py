@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,13 +11,6 @@ from tests.conformance.test_ckan_catalogue import token_of
 from thalweg.doors.ckan.listing import MAX_COMPLETED
 from thalweg.doors.ckan.revise import MAX_DEPTH, MAX_PARTS
 from thalweg.doors.ckan.tags import MAX_WORDS
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    made = Site(tmp_path_factory.mktemp("ckan"))
-    yield made
-    made.close()
 
 
 def made(site: Site, name: str) -> Any:
