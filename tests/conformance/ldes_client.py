@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "clients" / "ldes"
+ALONE = PACKAGE / "one_at_a_time.mjs"
 MIN_NODE = 20
 INSTALL_TIMEOUT_S = 100
 
@@ -57,8 +58,8 @@ def installed() -> Path:
 
 def command(program: Path, address: str, *options: str) -> list[str]:
     """One request at a time: with several, version 0.3.0 now and then leaves out members of pages that it has fetched
-    (unordered), or gives some out of order (descending), whatever the server."""
-    return [str(shutil.which("node")), str(program), address, "--concurrent", "1", *options]
+    (unordered), or gives some out of order (ordered), whatever the server. Its option alone does not do (see ALONE)."""
+    return [str(shutil.which("node")), "--import", str(ALONE), str(program), address, "--concurrent", "1", *options]
 
 
 def blocks(output: str) -> list[str]:
